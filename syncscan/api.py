@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
+from syncscan.attribute.kept_outputs import in_source
 from syncscan.attribute.protecting import with_protected
 from syncscan.attribute.races import races_of
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
@@ -210,7 +211,7 @@ def analyze_trace(
     findings = cost.name_repeated_reads(trace, cost.merged_findings(occurrences, measured))
     over("cost")
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
-    projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
+    projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity, in_source(trace, findings, files))
     doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
     over("whatif")

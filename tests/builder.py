@@ -159,7 +159,15 @@ class TraceBuilder:
         return self._work("kernel", name, begin, until - begin, stream, device, **metadata)
 
     def copy(
-        self, name: str, *, at: float, lasts: float = 1, stream: int = 7, device: int = 0, blocks: bool = False
+        self,
+        name: str,
+        *,
+        at: float,
+        lasts: float = 1,
+        stream: int = 7,
+        device: int = 0,
+        blocks: bool = False,
+        size: int = 8,
     ) -> float:
         """A copy such as `Memcpy HtoD (Pageable -> Device)` and its call; that lasts as long as the copy if it blocks.
 
@@ -169,7 +177,7 @@ class TraceBuilder:
         done = max(at + LAUNCH, self.free_at(stream, device)) + lasts
         api, args = self._copy_call(name, blocks)
         self.call(api, at, done + LAUNCH if blocks else at + LAUNCH, **args)
-        return self._work("gpu_memcpy", name, at + LAUNCH, lasts, stream, device, bytes=8)
+        return self._work("gpu_memcpy", name, at + LAUNCH, lasts, stream, device, bytes=size)
 
     def sync(
         self,
@@ -180,6 +188,7 @@ class TraceBuilder:
         stream: int = 7,
         device: int = 0,
         copy: str = "Memcpy DtoH (Device -> Pinned)",
+        size: int = 8,
     ) -> float:
         """An op that reads something back: it launches a kernel and a copy, and waits for them.
 
@@ -191,6 +200,7 @@ class TraceBuilder:
             stream: where the kernel and the copy run.
             device: whose stream.
             copy: the copy's name.
+            size: the copy's bytes.
 
         Returns:
             When the op ends: 1 µs after the synchronize, which returns 1 µs after the device is done.
@@ -207,9 +217,10 @@ class TraceBuilder:
             if done - 1 > ready:
                 self.launch(f"{op} kernel", at=at + 1, lasts=done - 1 - ready, stream=stream, device=device)
             if self.vendor == "rocm":
-                self.copy(copy.replace("Pinned", "Host"), at=at + 3, stream=stream, device=device, blocks=True)
+                name = copy.replace("Pinned", "Host")
+                self.copy(name, at=at + 3, stream=stream, device=device, blocks=True, size=size)
             else:
-                self.copy(copy, at=at + 2, stream=stream, device=device)
+                self.copy(copy, at=at + 2, stream=stream, device=device, size=size)
                 self.call("cudaStreamSynchronize", at + 4, end)
         return end + 1
 

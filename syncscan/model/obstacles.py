@@ -25,6 +25,21 @@ class ObstacleKind(str, enum.Enum):
     using that raises, while a loop that keeps nothing gains (H200, torch 2.11: 25.6 → 11.7 ms)."""
     WRITTEN_INPUTS = "written-inputs"
     """Writes into tensors that were there before: inductor skips graphs that write into their arguments."""
+    HOST_INPUTS = "host-inputs"
+    """Tensors that the host makes within the network: inductor gives no CUDA graph to what runs on the CPU
+    (`torch/_inductor/utils.py`, "cpu device"), unless it can move it to the GPU."""
+    UNUSED_GRADIENTS = "unused-gradients"
+    """Forward passes with gradients that no backward pass uses: with "pending, uninvoked backwards", CUDA graphs are
+    recorded anew (`torch/_inductor/cudagraph_trees.py`)."""
+    CALLS = "calls"
+    """Several calls of a network in a step that trains nothing: each begins anew, in what the last one returned."""
+    FORWARDS = "forwards"
+    """Several calls of a network before a backward pass: each has a graph of its own, with its own memory."""
+    OUTPUTS = "outputs"
+    """Outputs that the program's source keeps over calls: the next one overwrites them, and using them raises."""
+    INFERENCE_MODE = "inference-mode"
+    """A network that is trained and called in `torch.inference_mode`: compiled there first, it can't be trained
+    (pytorch#135892)."""
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -35,16 +50,18 @@ class Obstacle(msgspec.Struct, frozen=True):
     """How many ops, kernels, syncs or backward passes show it, a step."""
     of: int = 0
     """The number that there are in all; 0 where that says nothing."""
+    where: str = ""
+    """The place in the program's source that shows it: "`hidden`, train.py:31"; empty where the recording shows it."""
 
     @property
     def prevents(self) -> tuple[str, ...]:
         """The ways to launch that can't be had for it; empty where that depends on what the recording doesn't show."""
-        return _PREVENTS[self.kind]
+        return _PREVENTS.get(self.kind, ())
 
     @property
     def clause(self) -> str:
         """The obstacle and its consequence, without a full stop."""
-        return _CLAUSES[self.kind].format(seen=self.seen, of=self.of)
+        return _CLAUSES[self.kind].format(seen=self.seen, of=self.of, where=self.where)
 
     @property
     def fix(self) -> str:
@@ -56,8 +73,6 @@ _PREVENTS = {
     ObstacleKind.DOUBLE_BACKWARD: (COMPILE, REDUCE_OVERHEAD),
     ObstacleKind.SHAPES: (REDUCE_OVERHEAD,),
     ObstacleKind.DATA_SIZES: (REDUCE_OVERHEAD,),
-    ObstacleKind.ACCUMULATION: (),
-    ObstacleKind.WRITTEN_INPUTS: (),
 }
 _CLAUSES = {
     ObstacleKind.DOUBLE_BACKWARD: "double backward ({seen} ops): `torch.compile` raises",
@@ -67,6 +82,16 @@ _CLAUSES = {
         "gradients of {seen} backward passes add up: with CUDA graphs, outputs that are kept over calls raise"
     ),
     ObstacleKind.WRITTEN_INPUTS: "{seen} ops write into existing tensors: no CUDA graph if they are arguments",
+    ObstacleKind.HOST_INPUTS: "{seen} tensors come from the CPU within the network: no CUDA graph of what it computes",
+    ObstacleKind.UNUSED_GRADIENTS: (
+        "{seen} of {of} products record gradients that no backward pass uses: CUDA graphs are recorded anew"
+    ),
+    ObstacleKind.CALLS: (
+        "a network is called {seen} times per step: each compiled call costs, and outputs kept over calls raise"
+    ),
+    ObstacleKind.FORWARDS: "a network is called {seen} times before a backward pass: each compiled call costs",
+    ObstacleKind.OUTPUTS: "an output outlives its call ({where}): with CUDA graphs, using it raises",
+    ObstacleKind.INFERENCE_MODE: "`torch.inference_mode` calls what is trained ({where}): compiled, training can raise",
 }
 _FIXES = {
     ObstacleKind.DOUBLE_BACKWARD: "Larger batches and fewer ops save launches.",
@@ -74,6 +99,12 @@ _FIXES = {
     ObstacleKind.DATA_SIZES: "Give the sizes as numbers that the host knows first.",
     ObstacleKind.ACCUMULATION: "Clone what outlives a call before you try graphs.",
     ObstacleKind.WRITTEN_INPUTS: "Keep what is written in buffers of the module.",
+    ObstacleKind.HOST_INPUTS: "Make them on the device (`device=`), or once, as buffers.",
+    ObstacleKind.UNUSED_GRADIENTS: "Call what isn't trained in `torch.no_grad()`.",
+    ObstacleKind.CALLS: "Clone what outlives a call; one call for a larger batch costs once.",
+    ObstacleKind.FORWARDS: "One call for a larger batch costs once.",
+    ObstacleKind.OUTPUTS: "Clone what outlives a call.",
+    ObstacleKind.INFERENCE_MODE: "Use `torch.no_grad()` there.",
 }
 
 

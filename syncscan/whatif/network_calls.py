@@ -6,6 +6,8 @@ whole, layers and what is around them, is taken to be a call each: one network f
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,10 @@ LEAST_PRODUCTS = 3
 """Least products of matrices or convolutions in what repeats."""
 MOST_OPS = 4_000
 """A longer pass is taken to be one call: what is compared grows with the square."""
+COVERED = 0.8
+"""The least part of what lies between a pass's first and last product that one call, repeated, makes up."""
+ALIKE = 0.8
+"""The least part of their kernels that two calls of one network share."""
 
 
 def network_calls(trace: Trace, ops: Sequence[OutermostOp]) -> int:
@@ -42,10 +48,70 @@ def network_calls(trace: Trace, ops: Sequence[OutermostOp]) -> int:
     return len(places) + bool(others)
 
 
-def _kinds(trace: Trace, ops: Sequence[OutermostOp]) -> Int64:
-    """Return a number for each op, the same for those that launch the same kernels of the same sizes."""
+def calls_of_one_network(trace: Trace, ops: Sequence[OutermostOp], waits: Sequence[int]) -> int:
+    """Return how often these ops of a forward pass call one network, as far as they prove it; 1 without proof.
+
+    Proof is what lies between two waits and launches alike, or what repeats through the whole pass and has layers that
+    repeat in it: a network of layers is no such thing, since what is before and behind them comes once.
+
+    Args:
+        trace: the trace whose ops they are.
+        ops: the ops, in time order.
+        waits: when the program waits outside of its networks (ns, ascending).
+    """
+    return max(_alike_parts(trace, ops, waits), _periods(trace, ops), network_calls(trace, ops))
+
+
+def _alike_parts(trace: Trace, ops: Sequence[OutermostOp], waits: Sequence[int]) -> int:
+    """Return how many parts between waits launch mostly the same kernels, of those with a product."""
+    parts: dict[int, Counter[int]] = {}
+    with_product = set[int]()
+    for op in ops:
+        part = bisect_right(waits, op.begin)
+        parts.setdefault(part, Counter()).update(int(trace.slices.name[row]) for row in op.work)
+        if any(map(is_product, op.inner)):
+            with_product.add(part)
+    kernels = [parts[part] for part in with_product]
+    return max((sum(alike(one, other) for other in kernels) for one in kernels), default=1)
+
+
+def alike(one: Counter[int], other: Counter[int]) -> bool:
+    """Return whether two calls launch mostly the same kernels, by their names."""
+    return 2 * (one & other).total() >= ALIKE * (one.total() + other.total())
+
+
+def _periods(trace: Trace, ops: Sequence[OutermostOp]) -> int:
+    """Return how many calls with layers of their own, one behind the other, make up the pass; 1 if none do."""
+    launching = [op for op in ops if op.work]
+    products = np.array([any(map(is_product, op.inner)) for op in launching], np.bool_)
+    if products.sum() < 2 * LEAST_PRODUCTS or len(launching) > MOST_OPS:
+        return 1
+    first, last = np.flatnonzero(products)[[0, -1]]
+    kinds = _kinds(trace, launching, sized=False)
+    for period in range(1, len(kinds) // 2 + 1):
+        begin, run = _longest_run(kinds[period:] == kinds[:-period])
+        unit = slice(begin, begin + period)
+        if run + period < COVERED * (last - first + 1) or products[unit].sum() < LEAST_PRODUCTS:
+            continue
+        outside = products.sum() - products[begin : begin + run + period].sum()
+        if outside > products[unit].sum() or not _has_layers(kinds[unit], products[unit]):
+            return 1
+        return (run + period) // period
+    return 1
+
+
+def _longest_run(same: Bool) -> tuple[int, int]:
+    """Return where the longest run of True begins, and its length."""
+    ends = np.flatnonzero(np.append(~same, True))
+    runs = np.diff(np.append(-1, ends)) - 1
+    at = int(runs.argmax())
+    return int(ends[at]) - int(runs[at]), int(runs[at])
+
+
+def _kinds(trace: Trace, ops: Sequence[OutermostOp], *, sized: bool = True) -> Int64:
+    """Return a number for each op, the same for those that launch the same kernels, if `sized` of the same sizes."""
     s, numbers = trace.slices, dict[Any, int]()
-    keys = [(op.name, tuple((int(s.name[row]), int(s.blocks[row])) for row in op.work)) for op in ops]
+    keys = [(op.name, tuple((int(s.name[row]), sized and int(s.blocks[row])) for row in op.work)) for op in ops]
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
@@ -69,10 +135,7 @@ def _has_layers(unit: Int64, products: Bool) -> bool:
         same = unit[period:] == unit[:-period]
         if same.all():
             return False
-        ends = np.flatnonzero(np.append(~same, True))
-        runs = np.diff(np.append(-1, ends)) - 1
-        at = int(runs.argmax())
-        begin, run = int(ends[at]) - int(runs[at]), int(runs[at])
+        begin, run = _longest_run(same)
         if run >= period and 2 * (run + period) >= len(unit) and products[begin : begin + period].any():
             return not _periodic(unit)
     return False

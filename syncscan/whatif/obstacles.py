@@ -1,7 +1,7 @@
-"""Find in a recording what keeps a step's network from being compiled, or from being held by CUDA graphs.
+"""Find what keeps a step's network from being compiled, or from being held by CUDA graphs.
 
-What a recording can't show isn't found: outputs that live over steps, and switches between `torch.no_grad` and
-`torch.inference_mode`. `profile --explain-compile` tells of the latter.
+What a recording can't show, outputs that live over calls and `torch.inference_mode`, is judged from the program's
+source, where that is at hand (`attribute/kept_outputs.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from syncscan.model.finding import Finding, Removal
 from syncscan.model.interval import Interval
 from syncscan.model.obstacles import Obstacle, ObstacleKind
 from syncscan.model.trace import NONE, Category, Trace
+from syncscan.whatif.call_obstacles import host_inputs, repeated_calls, unused_gradients
+from syncscan.whatif.network_calls import alike
 
 CHANGED = 0.02
 """The least part of a network's kernels that have another size in some step where its shapes change. (All have the same
 in 63 recordings of steps that don't change; 0.2 to 0.98 have another in seven that do.)"""
-ALIKE = 0.8
-"""The least part of their kernels that two backward passes of one network share."""
 WRITES = ("aten::copy_", "aten::index_copy_", "aten::index_put_", "aten::index_fill_", "aten::scatter_")
 """Ops that write into a tensor that they are given, where no other op calls them: in `x.to(dtype)`, `aten::to` calls
 `aten::copy_`."""
@@ -32,13 +32,21 @@ _Kernels: TypeAlias = Counter[tuple[int, int]]
 """Kernels by name and number of blocks."""
 
 
-def obstacles(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]) -> tuple[Obstacle, ...]:
-    """Return what the recording shows to be in the way of a compile or a CUDA graph, the most severe first.
+def obstacles(
+    trace: Trace,
+    steps: Sequence[Interval],
+    findings: Sequence[Finding],
+    breaking: Sequence[Finding],
+    in_source: Sequence[Obstacle] = (),
+) -> tuple[Obstacle, ...]:
+    """Return what is in the way of a compile or a CUDA graph, the most severe first.
 
     Args:
         trace: the trace whose steps they are.
         steps: from one's begin to the next one's.
+        findings: all syncs of the trace.
         breaking: the syncs within the network.
+        in_source: obstacles that the program's source shows.
     """
     if not steps:
         return ()
@@ -46,9 +54,12 @@ def obstacles(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Findin
         _double_backward(trace, steps),
         _shapes(trace, steps, breaking) or _data_sizes(trace, steps, breaking),
         _accumulation(trace, steps),
+        unused_gradients(trace, steps),
         _written_inputs(trace, steps),
+        host_inputs(trace, steps, findings),
+        repeated_calls(trace, steps, findings),
     )
-    return tuple(obstacle for obstacle in found if obstacle)
+    return (*(obstacle for obstacle in found if obstacle), *in_source)
 
 
 def _double_backward(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:
@@ -143,7 +154,7 @@ def _alike_passes(trace: Trace, run: Sequence[Sequence[OutermostOp]]) -> int:
     if not names:
         return 0
     last = names[-1]
-    return sum(2 * (one & last).total() >= ALIKE * (one.total() + last.total()) for one in names)
+    return sum(alike(one, last) for one in names)
 
 
 def _written_inputs(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:

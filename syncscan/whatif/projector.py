@@ -55,6 +55,7 @@ class Projector:
         unprofiled_us: the step's time without the profiler, where it is known.
         integrity: data that the trace is missing; nothing is replayed if no verdict is possible.
         measured: the step, as measured; without it nothing but host and device is taken to make it what it is.
+        in_source: obstacles to a compile that the program's source shows.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Projector:
         unprofiled_us: float | None,
         measured: StepSummary = NOT_MEASURED,
         integrity: Integrity = SOUND,
+        in_source: Sequence[Obstacle] = (),
     ) -> None:
         self.trace, self.findings, self.unprofiled_us = trace, tuple(findings), unprofiled_us
-        self.measured, self.integrity = measured, integrity
+        self.measured, self.integrity, self.in_source = measured, integrity, tuple(in_source)
         self.number = {f.id: n for n, f in enumerate(findings)}
         self.points = [NumberedPoint(n, o.sync) for n, f in enumerate(findings) for o in f.occurrences]
         self._calibrated: dict[float | None, CalibratedStep] = {}
@@ -89,7 +91,8 @@ class Projector:
         """Obstacles to a compile, or to CUDA graphs; none of a step that is compiled already."""
         if not self.replayable or is_compiled(self.trace):
             return ()
-        return obstacles(self.trace, self.steps.intervals, self.joint(Launching.REDUCE_OVERHEAD).breaking())
+        breaking = self.joint(Launching.REDUCE_OVERHEAD).breaking()
+        return obstacles(self.trace, self.steps.intervals, self.findings, breaking, self.in_source)
 
     @cached_property
     def steps(self) -> ReplayedSteps:

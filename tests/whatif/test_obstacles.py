@@ -72,6 +72,41 @@ def cached(t: TraceBuilder, at: float, number: int) -> float:
     return ops(t, (*LAYER, "aten::index_copy_") * 40, at)
 
 
+CALL = ("aten::embedding", *LAYER * 4, "aten::bmm")
+"""A network with layers, and what is before and behind them."""
+
+
+def sampled(t: TraceBuilder, at: float, number: int) -> float:
+    """A network that is called in a loop."""
+    return ops(t, CALL * 10, at, blocks=64)
+
+
+def contrasted(t: TraceBuilder, at: float, number: int) -> None:
+    """Three calls of a network before a backward pass."""
+    at = ops(t, CALL * 3, at)
+    for _ in range(30):
+        backward(t, "AddmmBackward0", "aten::mm", at)
+        at += 10
+
+
+def scheduled(t: TraceBuilder, at: float, number: int) -> float:
+    """A table that the network makes on the host."""
+    return ops(t, LAYER * 50, table(t, at, "Denoiser/time") + 1, blocks=64)
+
+
+def table(t: TraceBuilder, at: float, module: str, size: int = 512) -> float:
+    """A table that is copied to the device, in a module or in none; returns when the copy is done."""
+    t.exact(at + 4.5, ("net.py", 7, "table"), module=module)
+    return t.sync("aten::to > aten::copy_", at=at, copy="Memcpy HtoD (Pageable -> Device)", size=size)
+
+
+def without_no_grad(t: TraceBuilder, at: float, number: int) -> None:
+    """A network whose gradients nobody asks for."""
+    for layer in range(60):
+        with t.op("aten::addmm", at + 20 * layer, at + 20 * layer + 8, sequence=1000 * number + layer):
+            t.launch("gemm", at=at + 20 * layer + 2, lasts=5, blocks=64)
+
+
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
@@ -82,8 +117,15 @@ def cached(t: TraceBuilder, at: float, number: int) -> float:
         (halves, ["accumulation"]),
         (lambda t, at, number: halves(t, at, number, between=True), []),
         (cached, ["written-inputs"]),
+        (sampled, ["calls"]),
+        (contrasted, ["forwards"]),
+        (scheduled, ["host-inputs"]),
+        (without_no_grad, ["unused-gradients"]),
     ],
-    ids=["none", "ragged", "asked", "twice", "halves", "optimizer_between", "cache"],
+    ids=[
+        *("none", "ragged", "asked", "twice", "halves", "optimizer_between", "cache"),
+        *("sampled", "contrasted", "scheduled", "without_no_grad"),
+    ],
 )
 def test_each_obstacle_is_seen_in_the_recording(step: Step, expected: list[str]) -> None:
     """Kernels of one name with other sizes, nodes of second gradients, passes without an optimizer, writes in place."""
@@ -103,6 +145,53 @@ def test_an_autograd_function_named_backward_is_no_double_backward() -> None:
             pass
 
     assert kinds(of(step)) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "size"), [("", 512), ("Denoiser/time", 8)], ids=["outside of the network", "one number"]
+)
+def test_a_copy_that_a_compile_can_do_without_is_no_input_of_its_network(module: str, size: int) -> None:
+    """A batch is moved before the network's call, and a number becomes a constant."""
+    assert kinds(of(lambda t, at, number: ops(t, LAYER * 50, table(t, at, module, size) + 1))) == []
+
+
+def test_gradients_that_a_backward_pass_uses_are_used() -> None:
+    """Its nodes have the numbers of the forward pass's ops."""
+
+    def step(t: TraceBuilder, at: float, number: int) -> None:
+        for layer in range(30):
+            with t.op("aten::addmm", at + 20 * layer, at + 20 * layer + 8, sequence=1000 * number + layer):
+                t.launch("gemm", at=at + 20 * layer + 2, lasts=5)
+        for layer in range(30):
+            start = at + 610 + 20 * layer
+            with t.backward("AddmmBackward0", start, start + 8, sequence=1000 * number + 29 - layer):
+                t.launch("gemm", at=start + 2, lasts=5)
+
+    assert kinds(of(step)) == []
+
+
+def test_frozen_networks_record_no_gradients() -> None:
+    """Their ops all have the number of the next node, which nothing makes."""
+
+    def step(t: TraceBuilder, at: float, number: int) -> None:
+        for layer in range(60):
+            with t.op("aten::addmm", at + 20 * layer, at + 20 * layer + 8, sequence=5):
+                t.launch("gemm", at=at + 20 * layer + 2, lasts=5)
+
+    assert kinds(of(step)) == []
+
+
+def test_layers_are_no_calls() -> None:
+    """Ops before and behind them come once."""
+    assert kinds(of(lambda t, at, number: ops(t, ("aten::embedding", *LAYER * 50, "aten::bmm"), at))) == []
+
+
+def test_each_obstacle_bounds_what_launches_take() -> None:
+    """The clause is on the first screen, and the gain of the habit no promise."""
+    analysis = of(sampled)
+    first = render(analysis, "text").replace("\n", " ")
+    assert "A network is called 10 times per step: each compiled call costs" in first
+    assert [h.gain.basis for h in analysis.habits if h.gain and h.rule == "launch-bound"] == [Basis.UPPER_BOUND]
 
 
 def test_where_shapes_change_no_graph_is_offered() -> None:
