@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.dryrun.compiles import NO_GPU, Compiles
+from syncscan.dryrun.device_kinds import kind_of
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_parts import ProgramPart, parts_of, run_of
 from syncscan.dryrun.program_rounds import ProgramRounds, RepeatedLoop
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 class Pretended:
     """A block that runs on a simulated GPU; afterwards, the syncs that it would have made."""
 
-    def __init__(self, explain_compile: bool = False) -> None:
+    def __init__(self, explain_compile: bool = False, device: str = "cuda") -> None:
         self._compiles = Compiles() if explain_compile else None
-        self._pretence = Pretence(self._compiles)
+        self._pretence = Pretence(self._compiles, kind_of(device))
         self._trace: bytes | None = None
         self._parts: list[ProgramPart] = []
         self._of_parts: list[bytes] = []
@@ -180,11 +181,15 @@ class Pretended:
         return tuple(session.coverage()) if session else ()
 
 
-def pretend_gpu(explain_compile: bool = False) -> Pretended:
-    """Return a context manager: code inside sees one CUDA device, and runs on the CPU with real values.
+def pretend_gpu(explain_compile: bool = False, device: str = "cuda") -> Pretended:
+    """Return a context manager: code inside sees one device, and runs on the CPU with real values.
 
     Args:
         explain_compile: ask dynamo afterwards where it would break what the block compiles, or else its modules; their
             first calls are made once more for that, on the CPU.
+        device: the type that the device has for torch: "cuda", "xpu" or "mps".
+
+    Raises:
+        UsageError: no such device can be simulated.
     """
-    return Pretended(explain_compile)
+    return Pretended(explain_compile, device)

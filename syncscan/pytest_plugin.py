@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from syncscan.testing.watched import WatchedTest
 
 MARKS = {
-    "no_syncs": "no_syncs(allow=[], warmup=1): fail if the test's thread waits for its device",
-    "limit_syncs": "limit_syncs(n, wait_ms=None, per_step=True, allow=[], warmup=1): fail if it waits more than n"
-    " times per step, or longer than wait_ms",
-    "no_races": "no_races(): run the test on a simulated GPU, and fail where host and device, or two streams, use"
-    " memory without synchronization",
+    "no_syncs": "no_syncs(allow=[], warmup=1, dry=False, device=None): fail if the test's thread waits for its device;"
+    " with dry or a device ('cuda', 'xpu', 'mps') on a simulated one",
+    "limit_syncs": "limit_syncs(n, wait_ms=None, per_step=True, allow=[], warmup=1, dry=False, device=None): fail if it"
+    " waits more than n times per step, or longer than wait_ms",
+    "no_races": "no_races(device='cuda'): run the test on a simulated GPU, and fail where host and device, or two"
+    " streams, use memory without synchronization",
 }
 NO_DEVICE = "no GPU here, and dry runs are off (syncscan_dryrun = false): a CPU has no host-device syncs to count"
-NO_TIMES = "no GPU here: wait_ms needs times, and a dry run has none"
+NO_TIMES = "wait_ms needs times, and a dry run has none"
 NOTHING_RAN = (
     "no GPU here, and nothing ran on the simulated one: the test, or a fixture with a wider scope than function,"
     " chose the CPU"
@@ -68,7 +69,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if mark.name == "no_races":
         _run_dry(item)
         return
-    if device.vendor() is not None:
+    if device.vendor() is not None and not limit.dry:
         return
     if not item.config.getini("syncscan_dryrun"):
         pytest.skip(NO_DEVICE)
@@ -85,7 +86,7 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
         yield
         return
     fixturedef.addfinalizer(files.pause)  # the finalizers that are added last are called first
-    with _pretending(), files.redirected():
+    with _pretending(request.node), files.redirected():
         yield
     fixturedef.addfinalizer(files.resume)
 
@@ -98,7 +99,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
         yield
         return
     try:
-        with _pretending():
+        with _pretending(item):
             yield
     finally:
         files.close()
@@ -138,7 +139,7 @@ def _watching(item: pytest.Item, limit: SyncLimit, watched: WatchedTest) -> Abst
     folder = item.config.getoption("--syncscan-report")
     warmup = limit.warmup if _tells_steps(item) else 0
     if getattr(item, _DRY, None):
-        return watched.pretended(warmup)
+        return watched.pretended(warmup, limit.device)
     if folder is None and limit.wait_ms is None:
         return watched.guarded(warmup)
     return watched.record(folder, _name(item), warmup, guarded=True)
@@ -204,11 +205,13 @@ def _run_dry(item: pytest.Item) -> None:
 
 
 @contextmanager
-def _pretending() -> Iterator[None]:
-    """Simulate a GPU without recording, unless that is on already."""
+def _pretending(item: pytest.Item) -> Iterator[None]:
+    """Simulate the device of a marked test without recording, unless that is on already."""
+    from syncscan.dryrun.device_kinds import kind_of
     from syncscan.dryrun.pretence import Pretence, pretending
 
-    pretence = Pretence()
+    mark = _mark(item)
+    pretence = Pretence(kind=kind_of(_limit(mark).device if mark is not None else "cuda"))
     if pretending():
         yield
         return

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
 
+DEVICE = "Type that the simulated device has for torch; what differs from CUDA is reported."
 EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and dynamo's reasons: the first calls of
 the compiled functions, or of the modules if nothing is compiled, are repeated on the CPU."""
 
@@ -66,6 +67,7 @@ class _Reported(NamedTuple):
 )
 @click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
+@click.option("--device", type=click.Choice(["cuda", "xpu", "mps"]), default="cuda", show_default=True, help=DEVICE)
 @click.option("--explain-compile", is_flag=True, help=EXPLAIN_COMPILE)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -85,6 +87,7 @@ def command(
     verbose: int,
     everything: bool,
     fail_on: str | None,
+    device: str,
     explain_compile: bool,
     script: str,
     args: tuple[str, ...],
@@ -100,6 +103,7 @@ def command(
     synchronization. The exit code is 1 if the program fails, or if --fail-on applies.
     """
     from syncscan import api, load
+    from syncscan.pretend import pretend_gpu
 
     note_misplaced(script, args)
     refuse(output, force, *([like] if like else []))
@@ -113,7 +117,7 @@ def command(
         options["program"] = program
 
     def work() -> _Reported:
-        return _dry(script, args, module, steps, explain_compile, recording, form, options)
+        return _dry(script, args, module, steps, pretend_gpu(explain_compile, device), recording, form, options)
 
     say(scratch.sentence())
     ran = in_view(work)
@@ -127,18 +131,17 @@ def _dry(
     args: tuple[str, ...],
     module: bool,
     steps: int,
-    explain_compile: bool,
+    pretended: Pretended,
     recording: Analysis | None,
     form: str,
     options: dict[str, Any],
 ) -> _Reported:
     """Run the program on a simulated GPU, and render the report."""
     from syncscan import report
-    from syncscan.pretend import pretend_gpu
     from syncscan.report.phrases import real
 
     file, function = _parts(script)
-    with contextlib.redirect_stdout(sys.stderr), pretend_gpu(explain_compile) as pretended:
+    with contextlib.redirect_stdout(sys.stderr), pretended:
         if function:
             failed = _called(_function(file, function), steps, pretended)
         else:

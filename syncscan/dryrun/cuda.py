@@ -1,5 +1,7 @@
 """Make `torch.cuda` and related modules answer as on a machine with one GPU, until the patches are restored.
 
+Of another kind of device `torch.xpu` or `torch.mps` does, with what it has of the same functions.
+
 Whatever waits there is reported to the session: synchronizes of the device, of streams and events, `empty_cache`.
 """
 
@@ -14,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from syncscan.dryrun import stand_ins
+from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import DryWait
@@ -21,7 +24,6 @@ from syncscan.dryrun.wait_table import synchronize
 from syncscan.dryrun.work_order import DEFAULT
 
 torch: Any = importlib.import_module("torch")
-CUDA = torch.device("cuda", 0)
 MEMORY = 80 * 1024**3
 """Bytes of the simulated device."""
 PROPERTIES = SimpleNamespace(
@@ -53,6 +55,7 @@ def pretend(session: DryRunSession, patches: Patches) -> None:
 class _Device:
     def __init__(self, session: DryRunSession, patches: Patches) -> None:
         self.session, self.patches = session, patches
+        self.device, self.module = simulated().device, simulated().module
         self.stream, self.event = stand_ins.stream_and_event(session)
         self.default = self.stream()
         self.default.number = DEFAULT
@@ -66,8 +69,14 @@ class _Device:
         return getattr(self._current, "stream", self.default)
 
     def set_all(self) -> None:
-        """Replace all functions of `torch.cuda`."""
+        """Replace all functions of the device's module."""
         self._answers()
+        self._accelerator()
+        if simulated().name == "cuda":
+            self._cuda()
+        else:
+            self._on(torch.cuda, is_available=lambda: False)
+            self._on(torch.backends.mps, is_available=lambda: simulated().name == "mps")
         self._streams()
         self._memory()
         self._random()
@@ -79,9 +88,8 @@ class _Device:
             self.patches.replace(owner, name, value)
 
     def _answers(self) -> None:
-        cuda = torch.cuda
         self._on(
-            cuda,
+            self.module,
             is_available=_available,
             device_count=_devices,
             _device_count_nvml=lambda: 1,
@@ -113,15 +121,15 @@ class _Device:
             utilization=lambda device=None: 0,
             is_current_stream_capturing=lambda: False,
         )
-        self._on(torch.backends.cudnn, is_acceptable=lambda tensor: False)
-        self._on(torch._C, _cuda_getDeviceCount=lambda: 1, _cuda_isInBadFork=lambda: False)
+
+    def _accelerator(self) -> None:
         accelerator = getattr(torch, "accelerator", None)
         if accelerator is not None:
             self._on(
                 accelerator,
                 is_available=lambda: True,
                 device_count=_devices,
-                current_accelerator=lambda check_available=False: torch.device("cuda"),
+                current_accelerator=lambda check_available=False: self.device,
                 current_device_index=lambda: 0,
                 current_device_idx=lambda: 0,
                 set_device_index=lambda device: None,
@@ -131,7 +139,7 @@ class _Device:
                 set_stream=self._set_stream,
                 empty_cache=self._empty_cache,
             )
-        self._on(torch._C, _get_accelerator=lambda check=None: torch.device("cuda"))
+        self._on(torch._C, _get_accelerator=lambda check=None: self.device)
         self._on(
             torch._C,
             _accelerator_getDeviceIndex=lambda: 0,
@@ -142,6 +150,26 @@ class _Device:
         )
         parse = torch._C._nn._parse_to
         self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_device_of, args), **kwargs))
+
+    def _cuda(self) -> None:
+        """Set what only `torch.cuda` has: its libraries, graphs, marks and old types."""
+        self._on(torch.backends.cudnn, is_acceptable=lambda tensor: False)
+        self._on(torch._C, _cuda_getDeviceCount=lambda: 1, _cuda_isInBadFork=lambda: False)
+        graph = {
+            "CUDAGraph": stand_ins.graph(self.session),
+            "graph": stand_ins.capture(self.session),
+            "graph_pool_handle": lambda: (0, 0),
+        }
+        self._on(torch.cuda, **stand_ins.legacy_types(), **graph)
+        self._on(torch.cuda.graphs, **graph)
+        marks = SimpleNamespace(
+            rangePushA=lambda text: 0,
+            rangePop=lambda: 0,
+            rangeStartA=lambda text: 0,
+            rangeEnd=lambda number: None,
+            markA=lambda text: None,
+        )
+        self._on(torch.cuda.nvtx, _nvtx=marks)
 
     def _synchronize(self, device: Any = None) -> None:
         self._wait(synchronize(call="cudaDeviceSynchronize"))
@@ -168,41 +196,23 @@ class _Device:
             finally:
                 self._set_stream(before)
 
-        for owner in (torch.cuda, torch.cuda.streams):
+        for owner in (self.module, getattr(self.module, "streams", None)):
             self._on(owner, Stream=self.stream, Event=self.event, ExternalStream=self.stream)
         self._on(torch, Stream=self.stream, Event=self.event)
         self._on(
-            torch.cuda,
+            self.module,
             stream=on_stream,
             StreamContext=on_stream,
             current_stream=lambda device=None: self.current,
             default_stream=lambda device=None: self.default,
             set_stream=self._set_stream,
-            **stand_ins.legacy_types(),
-            CUDAGraph=stand_ins.graph(self.session),
-            graph=stand_ins.capture(self.session),
-            graph_pool_handle=lambda: (0, 0),
-        )
-        marks = SimpleNamespace(
-            rangePushA=lambda text: 0,
-            rangePop=lambda: 0,
-            rangeStartA=lambda text: 0,
-            rangeEnd=lambda number: None,
-            markA=lambda text: None,
-        )
-        self._on(torch.cuda.nvtx, _nvtx=marks)
-        self._on(
-            torch.cuda.graphs,
-            CUDAGraph=torch.cuda.CUDAGraph,
-            graph=torch.cuda.graph,
-            graph_pool_handle=torch.cuda.graph_pool_handle,
         )
 
     def _memory(self) -> None:
         def numbers(device: Any = None) -> dict[str, int]:
             return _Zeros()
 
-        for owner in (torch.cuda, torch.cuda.memory):
+        for owner in (self.module, getattr(self.module, "memory", None)):
             self._on(
                 owner,
                 empty_cache=self._empty_cache,
@@ -216,6 +226,9 @@ class _Device:
                 max_memory_allocated=lambda device=None: 0,
                 memory_reserved=lambda device=None: 0,
                 max_memory_reserved=lambda device=None: 0,
+                current_allocated_memory=lambda: 0,
+                driver_allocated_memory=lambda: 0,
+                recommended_max_memory=lambda: MEMORY,
                 memory_cached=lambda device=None: 0,
                 max_memory_cached=lambda device=None: 0,
                 _record_memory_history=lambda *args, **kwargs: None,
@@ -235,7 +248,7 @@ class _Device:
             )
 
     def _random(self) -> None:
-        for owner in (torch.cuda, torch.cuda.random):
+        for owner in (self.module, getattr(self.module, "random", None)):
             self._on(
                 owner,
                 manual_seed=lambda seed: None,
@@ -243,9 +256,9 @@ class _Device:
                 seed=lambda: None,
                 seed_all=lambda: None,
                 initial_seed=torch.initial_seed,
-                get_rng_state=lambda device="cuda": torch.random.default_generator.get_state(),
+                get_rng_state=lambda device=None: torch.random.default_generator.get_state(),
                 get_rng_state_all=lambda: [torch.random.default_generator.get_state()],
-                set_rng_state=lambda state, device="cuda": torch.random.default_generator.set_state(state),
+                set_rng_state=lambda state, device=None: torch.random.default_generator.set_state(state),
                 set_rng_state_all=lambda states: torch.random.default_generator.set_state(states[0]),
             )
         self.patches.set(torch, "Generator", stand_ins.generator())
@@ -277,10 +290,10 @@ class _Device:
         """Set what `torch.nn.DataParallel` moves tensors with: on one device, each is moved as a whole."""
 
         def onto(tensor: Any, devices: Any = (), *rest: Any) -> list[Any]:
-            return [tensor.to(CUDA, non_blocking=True)]  # as torch/csrc/cuda/comm.cpp does
+            return [tensor.to(self.device, non_blocking=True)]  # as torch/csrc/cuda/comm.cpp does
 
         def gathered(tensors: Any, dim: int, destination: Any = None) -> Any:
-            return torch.cat(list(tensors), dim).to("cpu" if destination == -1 else CUDA)
+            return torch.cat(list(tensors), dim).to("cpu" if destination == -1 else self.device)
 
         self.patches.set(torch._C, "_scatter", onto)
         self.patches.set(torch._C, "_broadcast", onto)
@@ -312,4 +325,4 @@ _available.pretended = True  # type: ignore[attr-defined]
 
 def _device_of(value: Any) -> Any:
     """Return a device's number as a device; anything else as it is."""
-    return torch.device("cuda", value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return torch.device(simulated().name, value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory, wait_table
+from syncscan.dryrun.device_kinds import KINDS, simulated
 from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.dispatch_mode import in_float
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
@@ -33,7 +34,6 @@ _COPIES_DATA = frozenset("tensor as_tensor asarray new_tensor".split())
 _DETACHED = frozenset(("tensor", "new_tensor"))
 """Those whose result is detached last (torch/csrc/utils/tensor_new.cpp), unlike that of a list as an index.
 """
-CUDA = torch.device("cuda", 0)
 
 
 def _of_half_waves(name: str, args: Any) -> bool:
@@ -44,11 +44,11 @@ def _of_half_waves(name: str, args: Any) -> bool:
 
 
 def is_device(value: Any) -> bool:
-    """Return whether this names a CUDA device: `"cuda"`, `torch.device("cuda:0")`, a number."""
+    """Return whether this names the simulated device: `"cuda"`, `torch.device("cuda:0")`, a number."""
     if isinstance(value, str):
-        return value.startswith("cuda")
+        return value.startswith(simulated().name)
     if isinstance(value, torch.device):
-        return bool(value.type == "cuda")
+        return bool(value.type == simulated().name)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -73,7 +73,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if (
             func is torch.device and len(args) == 1 and isinstance(args[0], int)
         ):  # torch asks the accelerator for its type
-            return torch.device("cuda", args[0])
+            return torch.device(simulated().name, args[0])
         special = _METHODS.get(name)
         if special is not None and args and isinstance(args[0], _Tensor):
             return special(self, func, args, kwargs)
@@ -130,7 +130,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             if name in _COPIES_DATA and like is not None and tensor_memory.place_of(like) == DEVICE:
                 return self._constructed(func, name, args, kwargs, DEVICE, like)
             return self.run(func, name, args, kwargs, Unsaid)
-        if device is not None and not is_device(device) and torch.device(device).type not in ("cpu", "cuda"):
+        if device is not None and not is_device(device) and torch.device(device).type not in ("cpu", simulated().name):
             return self.run(func, name, args, kwargs, Unsaid)
         place = PINNED if pin else DEVICE if is_device(device) else HOST
         if device is not None:
@@ -201,7 +201,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
         direct = is_direct(tensor, result, outwards=origin == DEVICE)
         copy_waits = tuple(wait_table.copy((origin, tensor), goal, *_TO, non_blocking=non_blocking, direct=direct))
-        self._note_copy(tensor, result, origin, goal, direct or not non_blocking)
+        self._note_copy(tensor, result, origin, goal, direct or not non_blocking, non_blocking)
         self._session.seen += 1
         if copy_waits:
             value = self._mark(tensor) if origin == DEVICE else ""
@@ -210,19 +210,22 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.recording.op("aten::to")
         return _place_result(result, goal)
 
-    def _note_copy(self, tensor: Any, result: Any, origin: str | None, goal: str | None, direct: bool) -> None:
+    def _note_copy(
+        self, tensor: Any, result: Any, origin: str | None, goal: str | None, direct: bool, non_blocking: bool
+    ) -> None:
         """Tell the order of work of a copy between host and device, which the host may wait for afterwards."""
         order = self._session.order
+        late = direct and simulated().is_late(goal if origin == DEVICE else origin, non_blocking=non_blocking)
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
-            if direct and origin == DEVICE and goal == PINNED:
+            if late and origin == DEVICE:
                 order.copy_out(tensor, result)
             elif origin == DEVICE:
                 order.device_work(reads=(tensor,))
             else:
-                if order.open_copies and (origin == HOST or not direct):
+                if order.open_copies and not late:
                     order.host_reads(tensor)
                 order.device_work(allocated=(result,))
-                if origin == PINNED and direct:
+                if late:
                     order.copy_in(tensor)
 
     def _mark(self, tensor: Any) -> str:
@@ -265,7 +268,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return self.to(func, (args[0], other), {})
 
     def cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for `Tensor.cuda`."""
+        """Stand in for `Tensor.cuda`, and for `Tensor.xpu`."""
         options = dict(zip(("device", "non_blocking"), args[1:], strict=False)) | kwargs
         options.pop("device", None)
         return self.move(args[0], DEVICE, **options)
@@ -280,15 +283,14 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         """Stand in for `Tensor.type`, which reports or changes the type and the device."""
         tensor, target = args[0], (args[1] if len(args) > 1 else kwargs.get("dtype"))
         if target is None:
-            type_name = str(func(tensor))
-            return (
-                type_name.replace("torch.", "torch.cuda.", 1) if tensor_memory.place_of(tensor) == DEVICE else type_name
-            )
+            of_type = str(func(tensor))
+            on_device = tensor_memory.place_of(tensor) == DEVICE
+            return of_type.replace("torch.", f"torch.{simulated().name}.", 1) if on_device else of_type
         if isinstance(target, torch.dtype):
             return self.run(func, "type", args, kwargs, Unsaid)
         name = target if isinstance(target, str) else f"{target.__module__}.{target.__name__}"
         dtype = _dtype_of(name)
-        return self.move(tensor, DEVICE if ".cuda." in name else HOST, dtype)
+        return self.move(tensor, DEVICE if f".{simulated().name}." in name else HOST, dtype)
 
     def numpy(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Stand in for `Tensor.numpy`, which only a tensor on the host has."""
@@ -297,8 +299,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             return self._watched(array, args[0]) if tensor_memory.place_of(args[0]) == PINNED else array
         if not kwargs.get("force"):
             raise TypeError(
-                "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
-                "first."
+                f"can't convert {simulated().device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                "to host memory first."
             )
         return self.move(args[0].detach(), HOST).numpy(force=True)
 
@@ -345,12 +347,13 @@ _PROMISED = (
 _TO = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 _PROPERTIES: dict[str, Callable[[Any], Any]] = {
-    "device": lambda tensor: CUDA,
-    "is_cuda": lambda tensor: True,
+    "device": lambda tensor: simulated().device,
+    **{f"is_{name}": lambda tensor, name=name: simulated().name == name for name in KINDS},  # type: ignore[misc]
     "is_cpu": lambda tensor: False,
 }
 _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
-    name: getattr(Functions, name) for name in ("to", "type_as", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
+    **{name: getattr(Functions, name) for name in ("to", "type_as", "cpu", "type", "numpy", "tolist", "get_device")},
+    **dict.fromkeys(("cuda", "xpu"), Functions.cuda),
 }
 
 
@@ -371,6 +374,8 @@ def _place_named(value: Any) -> Any:
 
 def _place_result(result: Any, place: str | None) -> Any:
     if isinstance(result, _Tensor):
+        if place == DEVICE:
+            simulated().refuse(result)
         tensor_memory.put(result, place)
     elif isinstance(result, list | tuple):
         for one in result:

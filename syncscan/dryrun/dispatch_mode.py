@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from syncscan.dryrun import extension_ops, nodes, tensor_memory, wait_table
+from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.effects import Effect, effect_of
 from syncscan.dryrun.promises import CHECKS, Check
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
@@ -373,6 +374,8 @@ def _in_inference(args: Any) -> bool:
 def _put_all(result: Any, place: str | None) -> None:
     if isinstance(result, _Tensor):
         if _place_of(result) != place:
+            if place == DEVICE:
+                simulated().refuse(result)
             _put(result, place)
     elif isinstance(result, list | tuple):
         for one in result:

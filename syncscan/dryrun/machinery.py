@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import MAIN
 from syncscan.dryrun.tensor_memory import DEVICE
 
 torch: Any = importlib.import_module("torch")
-CUDA = torch.device("cuda", 0)
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
@@ -48,7 +48,7 @@ class _Machinery:
 
         @functools.wraps(init)
         def on_cpu(autocast: Any, device_type: str, dtype: Any = None, enabled: bool = True, **kwargs: Any) -> None:
-            if device_type == "cuda":
+            if device_type == simulated().name:
                 device_type, dtype = "cpu", dtype or torch.float16
                 if enabled and dtype == torch.float16:
                     dtype = torch.bfloat16
@@ -170,7 +170,7 @@ def _device_of(lists: Any) -> Any:
     first = next((tensor for tensor in lists[0] if tensor is not None), None)
     with torch._C.DisableTorchFunction():
         on_device = first is not None and tensor_memory.place_of(first) == DEVICE
-    return CUDA if on_device else torch.device("cpu")
+    return simulated().device if on_device else torch.device("cpu")
 
 
 def _for_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,7 +178,7 @@ def _for_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     def asked(*args: Any, **kwargs: Any) -> Any:
         if not args and not kwargs and function.__name__ == "is_autocast_enabled":
             return function("cpu")
-        return function(*("cpu" if arg == "cuda" else arg for arg in args), **kwargs)
+        return function(*("cpu" if arg == simulated().name else arg for arg in args), **kwargs)
 
     return asked
 

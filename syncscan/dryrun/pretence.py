@@ -8,6 +8,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
+from syncscan.dryrun.device_kinds import KINDS, DeviceKind, simulate
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.errors import MissingExtra, UsageError, installing
@@ -23,8 +24,8 @@ def pretending() -> bool:
 class Pretence:
     """Switches the simulation on and off, once, and for one block or thread at a time."""
 
-    def __init__(self, compiles: Any = None) -> None:
-        self._compiles = compiles
+    def __init__(self, compiles: Any = None, kind: DeviceKind = KINDS["cuda"]) -> None:
+        self._compiles, self._kind = compiles, kind
         self._undo = ExitStack()
         self.session: DryRunSession | None = None
 
@@ -47,7 +48,11 @@ class Pretence:
             raise
 
     def _switch_on(self) -> DryRunSession:
+        simulate(self._kind)
         self.session = session = DryRunSession()
+        if self._kind.differs:
+            of = self._kind.name
+            session.say(f"On {of}: {' '.join(self._kind.differs)} Everything else by the rules of CUDA.")
         ops = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops(session)
         functions = importlib.import_module("syncscan.dryrun.device_functions").Functions(session)
         patches = Patches()

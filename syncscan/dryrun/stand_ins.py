@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
 
 torch: Any = importlib.import_module("torch")
-CUDA = torch.device("cuda", 0)
 
 
 def legacy_types() -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _event_type(session: DryRunSession) -> Any:
 
         def __init__(self, *args: Any, enable_timing: bool = False, **options: Any) -> None:
             self.recorded: float | None = None
-            self.device, self.cuda_event = CUDA, 0
+            self.device, self.cuda_event = simulated().device, 0
             self.mark: dict[int, int] = {}
 
         def record(self, stream: Any = None) -> None:
@@ -130,7 +130,8 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
         """A queue of work in order."""
 
         def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
-            self.device, self.priority, self.cuda_stream, self.stream_id = CUDA, priority, id(self), id(self)
+            self.device, self.priority = simulated().device, priority
+            self.cuda_stream = self.stream_id = id(self)
             self.device_index, self.device_type = 0, 1
             self.number = order.new_stream()
 
@@ -165,13 +166,13 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             return event
 
         def __enter__(self) -> Any:
-            self.before = torch.cuda.current_stream()
-            torch.cuda.set_stream(self)
+            self.before = simulated().module.current_stream()
+            simulated().module.set_stream(self)
             return self
 
         def __exit__(self, *raised: object) -> None:
             """Make the stream that was current before current again."""
-            torch.cuda.set_stream(self.before)
+            simulated().module.set_stream(self.before)
 
     return Stream
 

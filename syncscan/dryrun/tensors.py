@@ -8,6 +8,7 @@ import importlib
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession, TorchCall
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
@@ -33,7 +34,7 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
             if place == PINNED:  # torch returns the tensor itself
                 return tensor
             if place == DEVICE:
-                kind = tensor.type().replace("torch.", "torch.cuda.", 1)
+                kind = tensor.type().replace("torch.", f"torch.{simulated().name}.", 1)
                 raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
             pinned = tensor.detach().clone()
             tensor_memory.put(pinned, PINNED)
@@ -108,7 +109,7 @@ def _storages(session: DryRunSession, patches: Patches) -> None:
         if tensor_memory.of_storage(_untyped(storage)) != DEVICE:
             return tag(storage)
         session.wait(to_host("aten::to", "aten::_to_copy", "aten::copy_", size=storage.nbytes()))
-        return "cuda:0"
+        return str(simulated().device)
 
     def onto(storage: Any) -> Any:
         if tensor_memory.of_storage(storage) == DEVICE:
@@ -119,7 +120,7 @@ def _storages(session: DryRunSession, patches: Patches) -> None:
         return copy
 
     def to(storage: Any, *, device: Any, non_blocking: bool = False) -> Any:
-        if torch.device(device).type == "cuda":
+        if torch.device(device).type == simulated().name:
             return onto(storage)
         return moved(storage, device=device, non_blocking=non_blocking)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.effects import Effect, tensors_in
-from syncscan.dryrun.tensor_memory import DEVICE, PINNED, WITHOUT_STORAGE
+from syncscan.dryrun.tensor_memory import DEVICE, WITHOUT_STORAGE
 from syncscan.dryrun.work_order import WorkOrder
 
 torch: Any = importlib.import_module("torch")
@@ -59,20 +60,22 @@ class UsesOfOps:
         if (to == DEVICE) == (of == DEVICE):
             return False
         if of == DEVICE:
-            if non_blocking and to == PINNED and is_direct(source, target, outwards=True):
+            late = non_blocking and simulated().is_late(to, non_blocking=True)
+            if late and is_direct(source, target, outwards=True):
                 order.copy_out(source, target)
             else:
                 order.device_work(reads=(source,))
             return True
-        if of != PINNED and order.open_copies:
+        late = simulated().is_late(of, non_blocking=non_blocking)
+        if not late and order.open_copies:
             order.host_reads(source)
         order.device_work(writes=(target,))
-        if of == PINNED:
+        if late:
             self._copies_in(source, target, non_blocking)
         return True
 
     def _copies_in(self, source: Any, target: Any, non_blocking: bool) -> None:
-        """Note what a copy reads in pinned memory: the copy itself, or the host where it gathers the values."""
+        """Note what a copy reads in the host's memory: the copy itself, or the host where it gathers the values."""
         order = self._order
         if non_blocking and not is_direct(source, target, outwards=False):
             order.host_reads(source)

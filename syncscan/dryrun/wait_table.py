@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.device_kinds import STAGED_BYTES, simulated
 from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.recording import DryWait
 
-STAGED_BYTES = 1 << 20
-"""Size up to which a pageable copy with non_blocking returns at once: it did for 256 KB and waited for 16 MB (H200,
-torch 2.11), as the driver stages small copies. The border between them isn't measured."""
 LONG_ROW = 2048
 """`mode` sorts rows up to this length in one kernel, longer ones with Thrust (TensorModeKernel.cu)."""
 
@@ -82,12 +80,14 @@ def copy(source: Any, target: Any, *ops: str, non_blocking: bool, direct: bool =
     pinned = tensor_memory.PINNED in (origin, goal) and (direct or not non_blocking)
     if not size or (origin == tensor_memory.DEVICE) == (goal == tensor_memory.DEVICE):
         return
+    host = origin if goal == tensor_memory.DEVICE else goal
+    late = direct and simulated().is_late(host, non_blocking=non_blocking)
     if goal == tensor_memory.DEVICE:
-        if not non_blocking or (not pinned and size > STAGED_BYTES):
+        if not non_blocking or (not late and size > STAGED_BYTES):
             yield to_device(*ops, size=size, pinned=pinned)
     elif not non_blocking:
         yield to_host(*ops, size=size, pinned=pinned)
-    elif not pinned:  # no synchronize follows, and the call still waits
+    elif not late:  # no synchronize follows, and the call still waits
         yield DryWait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
 
 
@@ -145,9 +145,7 @@ def _bytes(tensor: Any) -> int:
 def _copy(op: DispatchedOp) -> Iterable[DryWait]:
     target, source = op.args[0], op.args[1]
     origin, goal = tensor_memory.place_of(source), tensor_memory.place_of(target)
-    direct = tensor_memory.PINNED not in (origin, goal) or is_direct(
-        source, target, outwards=origin == tensor_memory.DEVICE
-    )
+    direct = is_direct(source, target, outwards=origin == tensor_memory.DEVICE)
     non_blocking = bool(op.arg(2, "non_blocking", False))
     return copy((origin, source), goal, "aten::copy_", non_blocking=non_blocking, direct=direct)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
+from syncscan.dryrun.device_kinds import kind_of
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.recorder import DryRunSession, RecordedWait
 from syncscan.guarding.guard import Guard
@@ -25,12 +26,17 @@ _KINDS = {"cudaDeviceSynchronize": "device", "cudaEventSynchronize": "event", "c
 
 
 class DryRun:
-    """The dry run of one test: `syncs` are those that a guard would have seen, once `warmup` steps have ended."""
+    """The dry run of one test: `syncs` are those that a guard would have seen, once `warmup` steps have ended.
 
-    def __init__(self, warmup: int = 0) -> None:
+    Args:
+        warmup: steps that aren't watched.
+        device: the type of the simulated device.
+    """
+
+    def __init__(self, warmup: int = 0, device: str = "cuda") -> None:
         self._warmup = warmup
         self._guard = Guard(0, None, self._take, warmup=warmup, name="test")
-        self._pretence = Pretence()
+        self._pretence = Pretence(kind=kind_of(device))
         self._session: DryRunSession | None = None
         self._met: RecordedWait | None = None
         self._taken: list[tuple[GuardedSync, RecordedWait]] = []

@@ -56,9 +56,9 @@ class WatchedTest:
                 self.syncs += guard.allowed
 
     @contextmanager
-    def pretended(self, warmup: int = 0) -> Iterator[None]:
+    def pretended(self, warmup: int = 0, device: str = "cuda") -> Iterator[None]:
         """Run this block as if on a GPU and note each sync of this thread, once `warmup` steps have ended."""
-        dry = self.dry = DryRun(warmup)
+        dry = self.dry = DryRun(warmup, device)
         with dry.running(), self._telling(dry.step):
             yield
         self.syncs += dry.syncs

@@ -161,10 +161,63 @@ def test_a_race_fails_a_test_marked_no_races(run, pytester) -> None:
     )
 
 
-def test_no_races_takes_no_arguments(run, pytester) -> None:
-    pytester.makepyfile(test_it="import pytest\n@pytest.mark.no_races(2)\ndef test(): pass\n")
+@pytest.mark.parametrize(
+    ("mark", "answer"),
+    [
+        ("no_races(allow=[])", "*@pytest.mark.no_races takes device, but got*"),
+        ("no_syncs(device='npu')", "*No device 'npu' can be simulated. Choose one of cuda, xpu, mps.*"),
+    ],
+)
+def test_a_mark_that_can_mean_nothing_is_refused(run, pytester, mark: str, answer: str) -> None:
+    """By a sentence that says what it takes."""
+    pytester.makepyfile(test_it=f"import pytest\n@pytest.mark.{mark}\ndef test(): pass\n")
+    run().stdout.fnmatch_lines([answer])
+
+
+DEVICES = """
+import pytest, torch
+
+@pytest.fixture
+def batch(device):
+    return torch.ones(1 << 20).to(device, non_blocking=True)
+
+DEVICES = [pytest.param(name, marks=pytest.mark.no_syncs(device=name)) for name in ("cuda", "xpu", "mps")]
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_reads(device, batch):
+    batch.sum().item()
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_moves(device):
+    torch.ones(1 << 20).to(device, non_blocking=True)
+
+@pytest.mark.no_races(device="mps")
+def test_refills():
+    host = torch.ones(4)
+    on_device = torch.empty(4, device="mps")
+    on_device.copy_(host, non_blocking=True)
+    host.zero_()
+"""
+
+
+def test_a_mark_names_the_device(run, pytester) -> None:
+    """Its fixtures see it, too; a large pageable copy waits on CUDA alone."""
+    pytester.makepyfile(test_it=DEVICES)
+    result = run("-rf")
+    result.assert_outcomes(passed=2, failed=5)
+    result.stdout.fnmatch_lines(["FAILED test_it.py::test_moves?cuda?*", "FAILED test_it.py::test_refills*"])
+
+
+@pytest.mark.parametrize("mark", ["no_syncs(dry=True)", "no_syncs(device='cuda')"])
+def test_a_test_that_is_marked_dry_runs_so_beside_a_gpu(run, pytester, monkeypatch, mark: str) -> None:
+    """So that it takes none, and fails alike on each machine."""
+    monkeypatch.setattr("syncscan.capture.device.vendor", lambda: "cuda")
+    pytester.makepyfile(
+        test_it=f"import pytest, torch\n@pytest.mark.{mark}\ndef test(): torch.ones(2, device='cuda').tolist()\n"
+    )
     result = run()
-    result.stdout.fnmatch_lines(["*@pytest.mark.no_races takes no arguments*"])
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["A dry run, without a GPU. All * ops on the simulated device were recognized."])
 
 
 WRITING = """

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from syncscan.dryrun.wait_table import STAGED_BYTES
+from syncscan.dryrun.device_kinds import STAGED_BYTES
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, with_argument
 from syncscan.fixing.flow import memory

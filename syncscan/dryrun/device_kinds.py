@@ -1,0 +1,109 @@
+"""Tell the devices that a dry run can simulate apart: what each does otherwise than CUDA.
+
+What isn't listed here is assumed to be as on CUDA, and the report says so. Sources: the copies of torch 2.13
+(aten/src/ATen/native/mps/operations/Copy.mm at 0320db10, EmptyTensor.cpp) and of intel/torch-xpu-ops
+(src/ATen/native/xpu/Copy.cpp at ab84f925), read, not measured here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.dryrun.tensor_memory import PINNED
+from syncscan.errors import UsageError
+
+STAGED_BYTES = 1 << 20
+"""Size up to which a pageable copy with non_blocking returns at once on CUDA: it did for 256 KB and waited for 16 MB
+(H200, torch 2.11), as the driver stages small copies. The border between them isn't measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKind:
+    """A kind of device, by torch's name of its type."""
+
+    name: str
+    pageable_is_late: bool = False
+    """Whether a copy with non_blocking from or to pageable memory returns at once, whatever its size: the memory must
+    be left alone until the copy is done."""
+    has_float64: bool = True
+    differs: tuple[str, ...] = ()
+    """Sentences on what it does otherwise than CUDA."""
+
+    def refuse(self, tensor: Any) -> None:
+        """Raise torch's error for a tensor of a type that the device doesn't have."""
+        if not self.has_float64 and tensor.dtype == importlib.import_module("torch").float64:
+            raise TypeError(_NO_FLOAT64)
+
+    @property
+    def device(self) -> Any:
+        """The simulated device, as torch names it."""
+        return importlib.import_module("torch").device(self.name, 0)
+
+    @property
+    def module(self) -> Any:
+        """The module of torch that answers for it: `torch.cuda`."""
+        return getattr(importlib.import_module("torch"), self.name)
+
+    def is_late(self, place: str | None, *, non_blocking: bool) -> bool:
+        """Return whether a direct copy uses the host's side after its call, unless that waits.
+
+        Args:
+            place: where the host's side lies (`tensor_memory`).
+            non_blocking: the argument that the program gave.
+        """
+        return place == PINNED or (non_blocking and self.pageable_is_late)
+
+
+_NO_FLOAT64 = (
+    "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. Please use float32 "
+    "instead."
+)
+_LATE = "A non_blocking copy from or to pageable memory doesn't wait: the memory must be left alone until it is done"
+KINDS = {
+    kind.name: kind
+    for kind in (
+        DeviceKind("cuda"),
+        DeviceKind(
+            "xpu",
+            pageable_is_late=True,
+            differs=(f"{_LATE} (torch-xpu-ops, Copy.cpp; wrong values on an Arc 140V: intel/torch-xpu-ops#5217).",),
+        ),
+        DeviceKind(
+            "mps",
+            pageable_is_late=True,
+            has_float64=False,
+            differs=(
+                f"{_LATE} (torch, mps/operations/Copy.mm).",
+                "A tensor of float64 raises a TypeError (torch, EmptyTensor.cpp).",
+                "Each read of a number ends the command buffer and waits for all work before it (torch, "
+                "mps/operations/Scalar.mm): loss.item() took 6 of the 10 ms of a step (CodefyUI/CodefyUI#435).",
+            ),
+        ),
+    )
+}
+"""Name → kind."""
+
+_simulated = [KINDS["cuda"]]
+
+
+def simulated() -> DeviceKind:
+    """Return the kind of the simulated device."""
+    return _simulated[-1]
+
+
+def simulate(kind: DeviceKind) -> None:
+    """Choose the kind of the next dry run, until another one is chosen: there is one at a time."""
+    _simulated[:] = [kind]
+
+
+def kind_of(name: str) -> DeviceKind:
+    """Return a kind by its name.
+
+    Raises:
+        UsageError: nothing is known of such a device.
+    """
+    if name not in KINDS:
+        raise UsageError(f"No device '{name}' can be simulated.", f"Choose one of {', '.join(KINDS)}.")
+    return KINDS[name]
