@@ -177,7 +177,7 @@ class CalibratedStep:
         """Return the least and the most that the step may take instead, in µs.
 
         From replays of single steps, replays that explain the observation as well, a replacement without the op, a
-        device that slows down without pauses, and the model's uncertainty.
+        device that slows down without pauses, and the model's uncertainty; but they save no more than each of them can.
         """
         base = self.before.period
         if not base:
@@ -187,9 +187,10 @@ class CalibratedStep:
         if self.shares.communication >= NOTABLE and self.paced_by is not Bound.INPUT:
             ratios += [1.0, self.unpaced(removed).period / base]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
-        low, high = min(ratios) - extra, max(ratios) + extra
-        most = max(1.0 + REPEATABILITY, ratio)
-        return max(low, 0.0) * base * self.unit, min(high, most) * base * self.unit
+        low, high = min(ratios) - extra, min(max(ratios) + extra, max(1.0 + REPEATABILITY, ratio))
+        before, after = base * self.unit, ratio * base * self.unit
+        least = min(after, before - sum(self.limit(number) for number in removed))
+        return max(low * before, least, 0.0), high * before
 
     def _others(self, removed: frozenset[int]) -> list[float]:
         """Return alternative times of the step without these findings, as parts of the step as it is."""

@@ -76,7 +76,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     step = replace(
         step,
         recoverable_us=max(0.0, together.saving_us),
-        recoverable_range_us=_range_of_all(calibrated, together, removable),
+        recoverable_range_us=_saving_range(together),
         outlook=outlook(bool(removable), together, step, _first_use(projector)),
     )
     return Gains(step, ranked_findings, groups, overlaps(projector.trace))
@@ -113,13 +113,6 @@ def _first_use(projector: Projector) -> str:
     return f"{calls} {times}, as on first use, once, to load code or set a library up; warm up before recording"
 
 
-def _range_of_all(step: CalibratedStep, together: Projection, findings: Sequence[Finding]) -> tuple[float, float]:
-    """Return the range of what these findings save together: no more than what each of them can."""
-    low, high = _saving_range(together)
-    most = sum(step.limit(step.number[f.id]) for f in findings)
-    return low, max(together.saving_us, min(high, most), 0.0)
-
-
 def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that are replayed alone, and the others, each of which could save less than is measurable."""
     if len(costliest) <= REPLAYED:
@@ -133,11 +126,9 @@ def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[
 
 def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
     projection = step.projection([finding], quick=quick)
-    saving, limit = max(0.0, projection.saving_us), step.limit(step.number[finding.id])
-    low, high = _saving_range(projection)
     gain = Gain(
-        recoverable_us=saving,
-        range_us=(low, max(saving, min(high, limit))),
+        recoverable_us=max(0.0, projection.saving_us),
+        range_us=_saving_range(projection),
         moved_us=min(step.moved([finding]), finding.wait_us),
         untold=step.untold(finding),
     )

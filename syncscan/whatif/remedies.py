@@ -82,12 +82,11 @@ def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[
         removed = frozenset(step.number[i] for i in group.ids)
         low, high = step.range(removed)
         gain = max(0.0, (base - step.after(removed).period) * step.unit)
-        limit = sum(step.limit(number) for number in removed)
         remedy = Remedy(
             findings=group.ids,
             what=members[0].diagnosis.title,
             alone_us=gain,
-            range_us=(max(0.0, base * step.unit - high), max(gain, min(base * step.unit - low, limit))),
+            range_us=(max(0.0, base * step.unit - high), max(gain, base * step.unit - low)),
             after_us=None,
             basis=Basis.REPLAY,
             confidence=max((f.confidence for f in members), key=list(Confidence).index),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
-from syncscan.api import analyze_trace
+from syncscan.api import analyze, analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.step import Bound
@@ -19,6 +20,7 @@ from syncscan.whatif.replay import period
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, profiled, real, told
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 COOL = {"clocks": {"calibrated": {"power_w": 150, "power_limit_w": 700}}}
 """Capture's table of a chip with so much power to spare that it keeps its clock."""
 IN_TURN: list[Item] = [("launch", 500.0), ("wait", 0.0), ("work", 400.0)]
@@ -163,9 +165,19 @@ def test_steps_that_gain_differently_widen_the_range() -> None:
     p = known(t).whatif("all")
     ratio = p.predicted_us / p.baseline_us
     assert ratio == pytest.approx(0.75, abs=0.005)
-    slack = 0.01 + 0.10 * (1.0 - ratio)
-    assert p.range_us[0] / p.baseline_us == pytest.approx(0.501 - slack, abs=0.001)
+    assert p.range_us[0] / p.baseline_us == pytest.approx(0.5, abs=0.001)  # none waits longer than half of a step
     assert p.range_us[1] / p.baseline_us == pytest.approx(1.01, abs=0.001)
+
+
+def test_all_have_the_range_of_the_list_if_there_is_one() -> None:
+    """Without its only sync a step has one range: in the list, in the finding, for all, and in the projection."""
+    analysis = analyze(SAMPLES / "logged.pt.trace.json.gz")
+    p, (remedy,), (finding,) = analysis.whatif("all"), analysis.remedies, analysis.findings
+    projected = tuple(p.baseline_us - us for us in reversed(p.range_us))
+    assert finding.gain is not None
+    assert remedy.range_us == pytest.approx(projected)
+    assert finding.gain.range_us == pytest.approx(projected)
+    assert analysis.step.recoverable_range_us == pytest.approx(projected)
 
 
 def test_an_estimated_overhead_leaves_the_gain_open() -> None:
