@@ -453,9 +453,7 @@ def habit_rules() -> tuple[RuleDoc, ...]:
 
 
 def preamble_of(rule: RuleDoc) -> str:
-    """Return the code that a rule's examples need; empty where it has none, as under `python -OO`."""
-    if not rule.code("Example"):
-        return ""
+    """Return the code that a rule's examples need."""
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 

@@ -14,7 +14,7 @@ _SHARED = ("__init__", "builder", "conftest", "registers")
 
 
 class WorkedPage:
-    """The page under a heading, up to its end mark: the file that it writes, its changes to others, and its commands.
+    """The page under a heading, up to its end mark: the files that it writes, its changes to others, and its commands.
 
     Args:
         heading: `Adding a rule`, whose end mark is `<!-- /adding-a-rule -->`.
@@ -24,9 +24,8 @@ class WorkedPage:
         text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
         page, end, _ = text.partition(f"\n<!-- /{heading.lower().replace(' ', '-')} -->")
         assert end, f"the page {heading!r} has no end mark"
-        written = re.search(r"`(syncscan/\S+\.py)`:\n\n````python\n(.*?)\n````\n", page, re.DOTALL)
-        assert written is not None, f"the page {heading!r} writes no file"
-        self.path, self.source = written[1], written[2]
+        self.files: list[tuple[str, str]] = re.findall(r"`(syncscan/\S+)`:\n\n````\w+\n(.*?\n)````\n", page, re.DOTALL)
+        assert self.files, f"the page {heading!r} writes no file"
         self.diffs: list[tuple[str, str]] = re.findall(r"```diff\n--- a/(\S+)\n(.*?)```", page, re.DOTALL)
         self.commands: list[str] = re.findall(r"^\$ (.*)", page, re.MULTILINE)
         """Commands without `$` need a GPU, or change the project."""
@@ -46,7 +45,8 @@ class WorkedPage:
             *(f"tests/{own}.py" for own in ("__init__", "builder", "conftest", "registers")),
         ):
             shutil.copy(ROOT / name, folder / name)
-        (folder / self.path).write_text(self.source, encoding="utf-8")
+        for path, source in self.files:
+            (folder / path).write_text(source, encoding="utf-8")
         for path, diff in self.diffs:
             _apply(folder / path, diff)
         return folder

@@ -15,7 +15,6 @@ from syncscan.detect.code_place import places_of
 from syncscan.detect.neighbours import Neighbours, Windows
 from syncscan.detect.one_rule import OneRule
 from syncscan.detect.ops_around import parts_of_chain
-from syncscan.detect.rule import document
 from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
@@ -27,6 +26,7 @@ from syncscan.model.interval import cover_of
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.slice_names import is_service_thread
 from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.rules.pages import sync_page
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
@@ -63,7 +63,7 @@ def _surroundings(neighbours: Neighbours, trace: Trace, calls: CallColumns) -> t
 
 def catalogue() -> tuple[RuleDoc, ...]:
     """Return the documentation of every rule, in the order in which rules run."""
-    return tuple(document(rule) for rule in RULES)
+    return tuple(sync_page(rule.id) for rule in RULES)
 
 
 def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:

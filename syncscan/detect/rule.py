@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from syncscan.detect.call import Call
-from syncscan.model import race_examples
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
-from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
-
-WHY, WHEN_FINE = "Why it stalls", "When it is fine"
-"""Headings whose text is a constant in the rule, since findings use it too."""
-
-HEADINGS = (
-    "What it finds",
-    WHY,
-    "How it shows in the trace",
-    "Example",
-    "Use instead",
-    WHEN_FINE,
-    "Versions",
-    "References",
-)
-"""Headings of every rule's documentation, in order. A rule whose fix copies without waiting names the race as
-`RACE`, and has one more heading, before that on versions."""
+from syncscan.rules.pages import sync_page
 
 
-class Match(msgspec.Struct, frozen=True):
-    """A rule's statements about one matching call; its constants say what is true of all."""
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule's statements about one matching call; its page says what is true of all."""
 
-    title: str
-    """A few words on what waits for what: `x[mask] waits for the number of selected elements`."""
-    fix: str
-    """Plain text on what to write instead."""
     removal: Removal
     """The part of the call that remains after the fix."""
+    variant: str = ""
+    """Which of the page's titles and fixes it has, if there are several."""
+    values: Mapping[str, str] = {}
+    """Values of the fields in the page's title and fix, as of `{op} waits for a size`."""
+    title: str = ""
+    """A few words on what waits for what, if a table rather than the page says it."""
+    fix: str = ""
+    """Plain text on what to write instead, if a table says it."""
     seen: str = ""
-    """A sentence about this call, if the rule's `WHY` can't say everything; it follows there."""
+    """A sentence about this call, if the page's can't say everything; it follows why the call waits."""
     use: Use | None = None
     """Use of the value by the host, if it differs from the cause's class."""
     cause: Cause | None = None
-    """Class of the catalog if a rule spans two; else the rule's."""
+    """Class of the catalog if a rule spans two; else the page's."""
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """Whether the wait is intended or not the program's own."""
@@ -55,50 +41,51 @@ class Match(msgspec.Struct, frozen=True):
     """Whether `fix` is for the caller of a library; else, in a library's own code, it is for that code."""
 
 
-class Rule(Protocol):
-    """Members of a module in `detect/rules/`.
+class Rule(msgspec.Struct, frozen=True):
+    """A rule: its texts are the page `rules/syncs/ID.md`."""
 
-    Its docstring has a summary line and then, as `## …`, those of `HEADINGS` that aren't constants.
-    """
-
-    ID: str
-    """Stable and readable id, such as `nonzero`: the module's name with hyphens."""
-    NAME: str
-    """A short title, such as `nonzero reads the number of matches back`."""
-    CAUSE: Cause
-    """The class of the catalog."""
-    WHY: str
-    """Why the host waits, in Markdown: findings show the first paragraph, the documentation all of them."""
-    WHEN_FINE: str
-    """When to leave the code as it is, in Markdown."""
-
-    def match(self, call: Call) -> Match | None:
-        """Return what this call is, or None if the rule doesn't apply."""
-        ...
+    id: str
+    """Stable and readable id, such as `nonzero`."""
+    match: Callable[[Call], Match | None]
+    """Returns what a call is, or None if the rule doesn't apply."""
 
 
 def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
-    """Return the diagnosis for a finding, from the rule's texts and its match.
+    """Return the diagnosis for a finding, from the rule's page and its match.
 
     Args:
         library: library function around the call, such as `covar_dist of gpytorch`; empty in other code.
     """
-    fix = match.fix if match.for_caller or not library else f"{_IN_A_LIBRARY.format(library)} {match.fix}"
+    page = sync_page(rule.id)
+    fix, cause = _filled(match.fix or _of(page.fixes, match), match.values), match.cause or Cause(page.cause)
+    if library and not match.for_caller:
+        fix = f"{_IN_A_LIBRARY.format(library)} {fix}"
     return Diagnosis(
-        rule.ID,
-        rule.NAME,
-        match.cause or rule.CAUSE,
-        title=match.title,
-        why=f"{_in_a_finding(rule.WHY)} {match.seen}".rstrip(),
+        page.id,
+        page.name,
+        cause,
+        title=_filled(match.title or _of(page.titles, match), match.values),
+        why=f"{page.why} {match.seen}".rstrip(),
         fix=fix,
-        when_fine=_in_a_finding(rule.WHEN_FINE),
+        when_fine=page.when_fine,
         confidence=match.confidence,
         intended=match.intended,
         removal=match.removal,
-        use=match.use or _USES.get(match.cause or rule.CAUSE, Use.UNKNOWN),
+        use=match.use or _USES.get(cause, Use.UNKNOWN),
         copied=diagnose(rule, match.copied, library) if match.copied else None,
         per_statement=match.per_statement,
     )
+
+
+def _of(texts: Mapping[str, str], match: Match) -> str:
+    return texts.get(match.variant) or texts.get("", "")
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with these values for its fields; other braces are code and stay."""
+    for field, value in values.items():
+        text = text.replace(f"{{{field}}}", value)
+    return text
 
 
 _USES = {
@@ -117,25 +104,3 @@ and what ranks exchange, may be either."""
 
 
 _IN_A_LIBRARY = "It is in {}: look for an argument or setting that avoids it, or call it less often. There:"
-
-
-@cache
-def _in_a_finding(text: str) -> str:
-    """Return the first paragraph as plain text on one line."""
-    return " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())
-
-
-def document(rule: Rule) -> RuleDoc:
-    """Return the documentation of a rule, from its module's docstring and its two texts."""
-    summary, sections = sections_of(rule.__doc__ or "")
-    sections |= {WHY: rule.WHY.strip(), WHEN_FINE: rule.WHEN_FINE.strip()}
-    race = getattr(rule, "RACE", None)
-    if race is not None:
-        sections[race_examples.HEADING] = race_examples.section(race)
-    return RuleDoc(
-        rule.ID,
-        rule.NAME,
-        rule.CAUSE,
-        summary,
-        in_order(sections, (*HEADINGS[:6], race_examples.HEADING, *HEADINGS[6:])),
-    )

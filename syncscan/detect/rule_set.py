@@ -32,11 +32,11 @@ class RuleSet:
                 continue
             if match is not None:
                 return diagnose(rule, match, call.stands_in)
-        return diagnose(unclassified, unclassified.match(call))
+        return diagnose(RULES[-1], unclassified.match(call))
 
     def _skip(self, rule: Rule, error: Exception) -> None:
         self._rules = tuple(other for other in self._rules if other is not rule)
-        self.warnings.append(f"The rule {rule.ID} failed ({type(error).__name__}: {error}) and was skipped.")
+        self.warnings.append(f"The rule {rule.id} failed ({type(error).__name__}: {error}) and was skipped.")
 
 
 __all__ = ["RuleSet"]

@@ -42,7 +42,7 @@ def find(
         try:
             habits += [bounded(h, context.period_us) for h in rule.find(context)]
         except Exception as e:
-            warnings.append(f"The rule {rule.ADVICE.rule} failed ({type(e).__name__}: {e}) and was skipped.")
+            warnings.append(f"The rule {rule.id} failed ({type(e).__name__}: {e}) and was skipped.")
     return tuple(sorted(habits, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)
 
 

@@ -1,26 +1,10 @@
-"""Build the documentation of the habits' rules from their docstrings and advice."""
+"""List the documentation of the habits' rules, and the code that its examples rely on."""
 
 from __future__ import annotations
 
-from syncscan.habits.rules import RULES, HabitRule
-from syncscan.model import race_examples
-from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
-
-WHY, INSTEAD, WHEN_FINE = "Why it matters", "Use instead", "When it is fine"
-"""Headings of a rule's advice; the docstring's code follows under the second."""
-
-HEADINGS = (
-    "What it finds",
-    WHY,
-    "How it shows in the trace",
-    "Example",
-    INSTEAD,
-    race_examples.HEADING,
-    "What it would save",
-    WHEN_FINE,
-    "References",
-)
-"""Headings of every habit's documentation, in order."""
+from syncscan.habits.rules import RULES
+from syncscan.model.rule_doc import RuleDoc
+from syncscan.rules.pages import habit_page
 
 PREAMBLE = """\
 import torch
@@ -47,16 +31,4 @@ def train(x, labels):
 
 def catalogue() -> tuple[RuleDoc, ...]:
     """Return the documentation of every habit's rule, in the order in which rules run."""
-    return tuple(map(document, RULES))
-
-
-def document(rule: HabitRule) -> RuleDoc:
-    """Return the documentation of a rule, from its module's docstring and its advice."""
-    summary, sections = sections_of(rule.__doc__ or "")
-    advice = rule.ADVICE
-    sections |= {WHY: advice.why, WHEN_FINE: advice.when_fine}
-    sections[INSTEAD] = f"{advice.fix}\n\n{sections.get(INSTEAD, '')}".strip()
-    race = getattr(rule, "RACE", None)
-    if race is not None:
-        sections[race_examples.HEADING] = race_examples.section(race)
-    return RuleDoc(advice.rule, advice.title, advice.area, summary, in_order(sections, HEADINGS))
+    return tuple(habit_page(rule.id) for rule in RULES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping
 
@@ -13,11 +12,7 @@ from syncscan.model.habit import Area
 
 
 class RuleDoc(msgspec.Struct, frozen=True):
-    """Documentation of a rule; texts are Markdown.
-
-    If Python runs with `-OO`, which drops docstrings, `summary` is empty and `sections` has only the texts of findings
-    and habits.
-    """
+    """Documentation of a rule; the summary and the sections are Markdown."""
 
     id: str
     name: str
@@ -25,6 +20,14 @@ class RuleDoc(msgspec.Struct, frozen=True):
     """Class of its findings: why a sync waits, or the part of a step that a habit belongs to."""
     summary: str
     sections: Mapping[str, str]
+    titles: Mapping[str, str]
+    """Titles of its findings, with fields such as `{op}`, by variant: "" for calls without a title of their own."""
+    fixes: Mapping[str, str]
+    """Texts on what to write instead, by variant."""
+    why: str
+    """Why it costs time, as a finding says it: in plain text."""
+    when_fine: str
+    """When to leave the code as it is, as a finding says it."""
 
     @property
     def of_habit(self) -> bool:
@@ -38,17 +41,3 @@ class RuleDoc(msgspec.Struct, frozen=True):
 
 
 _CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-
-
-def sections_of(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph of a rule's docstring on one line, and the text of each heading."""
-    summary, *rest = _HEADING.split(inspect.cleandoc(docstring))
-    sections = {title: body.strip() for title, body in zip(rest[::2], rest[1::2], strict=True)}
-    return " ".join(summary.split()), sections
-
-
-def in_order(sections: Mapping[str, str], headings: tuple[str, ...]) -> dict[str, str]:
-    """Return the sections in the order of these headings, others after them."""
-    place = {heading: number for number, heading in enumerate(headings)}
-    return {title: sections[title] for title in sorted(sections, key=lambda title: place.get(title, len(place)))}

@@ -72,9 +72,8 @@ def render(doc: RuleDoc, preamble: str) -> str:
         doc: its documentation.
         preamble: the code that its examples need; empty for none.
     """
-    summary = doc.summary or "(Python -OO strips the documentation.)"
     of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"
-    head = f"# {doc.id}: {doc.name}\n\n{summary} {of}.\n"
+    head = f"# {doc.id}: {doc.name}\n\n{doc.summary} {of}.\n"
     sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
     foot = f"\n## Setup for the examples\n\n```python\n{preamble}```\n"
     return "".join([head, *sections, foot if preamble else ""])

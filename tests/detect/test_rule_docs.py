@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,78 +14,80 @@ import pytest
 import syncscan
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
-from syncscan.detect.rule import HEADINGS, WHEN_FINE, WHY, Match, Rule, diagnose
-from syncscan.detect.rules import item
+from syncscan.detect.rule import Match, diagnose
+from syncscan.detect.rules import ORDER
 from syncscan.model import race_examples
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.race import RaceKind
+from syncscan.rules.pages import FOLDER, SYNC_HEADINGS, habit_page, sync_page
 
 DOCS = {doc.id: doc for doc in catalogue()}
 NOT_COMPARED = re.compile(r"^Not (compared|run): \S", re.MULTILINE)
 NOT_RUN = re.compile(r"^Not run: \S", re.MULTILINE)
 
 
-def test_every_module_in_the_folder_is_in_the_list_and_the_other_way_round() -> None:
-    """A rule that isn't listed is never asked."""
-    modules = {m.name for m in pkgutil.iter_modules(folder.__path__)}
-    assert modules == {rule.__name__.rpartition(".")[2] for rule in folder.RULES}
+def test_every_page_has_a_rule_and_every_rule_a_page() -> None:
+    """A rule that isn't listed is never asked; `syncscan explain one-hot` and `syncs/one-hot.md` lead to each other."""
+    files = {page.stem: page for page in (FOLDER / "syncs").glob("*.md")}
+    assert {*files} == {*ORDER} == {*DOCS}
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id) for id in ORDER)
 
 
-def test_ids_are_the_names_of_their_modules_with_hyphens_and_unique() -> None:
-    """`syncscan explain one-hot` and `rules/one_hot.py` lead to each other."""
-    ids = [rule.ID for rule in folder.RULES]
-    assert ids == [rule.__name__.rpartition(".")[2].replace("_", "-") for rule in folder.RULES]
-    assert len(ids) == len(set(ids))
-    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", i) for i in ids)
+def test_every_module_in_the_folder_is_a_rule_s() -> None:
+    """Its name is the rule's with underscores."""
+    assert {m.name.replace("_", "-") for m in pkgutil.iter_modules(folder.__path__)} <= {*ORDER}
 
 
 def test_the_rule_that_takes_everything_is_the_last() -> None:
     """Special rules come before general ones, and nothing after the one without a condition."""
-    assert folder.RULES[-1].ID == "unclassified"
+    assert ORDER[-1] == "unclassified"
 
 
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
 def test_a_rule_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
     """Readers find the same things at the same place in every rule; one on races where the fix can bring one in."""
-    assert tuple(heading for heading in doc.sections if heading != race_examples.HEADING) == HEADINGS
+    assert tuple(heading for heading in doc.sections if heading != race_examples.HEADING) == SYNC_HEADINGS
     assert all(doc.sections.values())
     assert doc.summary.endswith(".")
     assert doc.name
 
 
-READ_LATE = [rule for rule in folder.RULES if getattr(rule, "RACE", None) is RaceKind.READ_BEFORE_COPY]
+RACE = re.compile(r"^race: read-before-copy$", re.MULTILINE)
+PAGES = {page: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*/*.md"))}
 
 
-@pytest.mark.parametrize("rule", READ_LATE, ids=lambda rule: rule.ID)
-def test_advice_to_copy_to_the_host_without_waiting_says_what_stands_before_the_read(rule: Rule) -> None:
+READ_LATE = [page for page, text in PAGES.items() if RACE.search(text)]
+
+
+@pytest.mark.parametrize("page", READ_LATE, ids=lambda page: page.stem)
+def test_advice_to_copy_to_the_host_without_waiting_says_what_stands_before_the_read(page: Path) -> None:
     """In code, in the advice itself and on the rule's page."""
-    advice = inspect.getsource(rule).partition("WHEN_FINE")[2]  # type: ignore[arg-type]
-    assert "event.synchronize()" in advice
-    assert "copied.synchronize()" in DOCS[rule.ID].sections[race_examples.HEADING]
+    doc = DOCS[page.stem]
+    assert any("event.synchronize()" in fix for fix in doc.fixes.values())
+    assert "copied.synchronize()" in doc.sections[race_examples.HEADING]
 
 
-def advice_of(file: Path) -> list[str]:
-    """Return what a file's rules advise to copy without waiting: texts beside titles, docstrings, why and when fine."""
+def page_of(page: Path) -> RuleDoc:
+    return sync_page(page.stem) if page.parent.name == "syncs" else habit_page(page.stem)
+
+
+def texts_in(file: Path) -> list[str]:
+    """Return the texts in a file of code, without docstrings."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    about: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr):
-            about.add(node.value)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("WHY", "WHEN_FINE"):
-            about.add(node.value)
-    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and n not in about]
-    return [text for text in texts if isinstance(text, str) and re.search("non_blocking['=:]+ ?True", text)]
+    docs = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in docs)
+    return [text for text in texts if isinstance(text, str)]
 
 
-ADVICE = [
-    (file, text)
-    for rules in ("detect/rules", "habits/rules", "lint/patterns")
-    for file in sorted((Path(syncscan.__file__).parent / rules).glob("*.py"))
-    for text in advice_of(file)
+PACKAGE = Path(syncscan.__file__).parent
+CODE = [file for name in ("detect/rules", "lint/patterns") for file in sorted((PACKAGE / name).glob("*.py"))]
+TEXTS = [
+    *((page.stem, fix) for page in PAGES for fix in page_of(page).fixes.values()),
+    *((file.stem, text) for file in CODE for text in texts_in(file)),
 ]
+ADVICE = [(name, text) for name, text in TEXTS if re.search("non_blocking['=:]+ ?True", text)]
 
 
-@pytest.mark.parametrize("text", [text for _, text in ADVICE], ids=[file.stem for file, _ in ADVICE])
+@pytest.mark.parametrize("text", [text for _, text in ADVICE], ids=[name for name, _ in ADVICE])
 def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use(text: str) -> None:
     """To the host: the event that the read waits for, in code. To the device: that the source stays as it is."""
     assert "event.synchronize()" in text or re.search("until the cop(y has|ies have) run", text)
@@ -96,22 +95,13 @@ def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use
 
 def test_there_is_such_advice_in_many_rules() -> None:
     """Rules of syncs and of habits give it."""
-    assert len({file.stem for file, _ in ADVICE}) >= 12
+    assert len({name for name, _ in ADVICE}) >= 11
 
 
-@pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)
-def test_why_and_when_it_is_fine_are_written_once(rule: Rule) -> None:
-    """In constants: the docstring hasn't their headings, and a match none of their words."""
-    assert not re.search(f"^## ({WHY}|{WHEN_FINE})$", rule.__doc__ or "", re.MULTILINE)
-    source = inspect.getsource(rule)  # type: ignore[arg-type]
-    assert not re.search(r"\b(why|when_fine)=", source)
-
-
-@pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)
-def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_a_finding_says_the_first_paragraph_in_plain_text(doc: RuleDoc) -> None:
     """One line without marks, as long as a reader reads it; the documentation has all paragraphs."""
-    message, doc = diagnose(rule, Match("title", "fix", Removal.NOTHING)), DOCS[rule.ID]
-    for text, heading in ((message.why, WHY), (message.when_fine, WHEN_FINE)):
+    for text, heading in ((doc.why, "Why it stalls"), (doc.when_fine, "When it is fine")):
         assert "\n" not in text
         assert "`" not in text
         assert text.endswith(".")
@@ -119,23 +109,22 @@ def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
         assert " ".join(doc.sections[heading].replace("`", "").split()).startswith(text)
 
 
+def test_a_title_is_filled_in_with_what_was_seen_and_braces_of_code_stay() -> None:
+    """The variant that the match names has words of its own, or those of all."""
+    (rule,) = (rule for rule in folder.RULES if rule.id == "optimizer-readback")
+    seen = diagnose(rule, Match(removal=Removal.NOTHING, variant="design", values={"name": "LBFGS"}))
+    assert seen.title == "LBFGS reads values back in its step"
+    assert seen.fix == "LBFGS reads by design: choose another optimizer, or step less often."
+    stated = diagnose(rule, Match(removal=Removal.NOTHING, title="a", fix="{x: 1}"))
+    assert (stated.title, stated.fix) == ("a", "{x: 1}")
+
+
 def test_what_was_seen_of_a_call_follows_why() -> None:
     """Where the rule can't know everything."""
-    text = diagnose(item, Match("title", "fix", Removal.NOTHING, seen="It was read 7 times."))
+    (item,) = (rule for rule in folder.RULES if rule.id == "item")
+    text = diagnose(item, Match(removal=Removal.NOTHING, seen="It was read 7 times."))
     assert text.why.startswith("The value is ready only after ")
     assert text.why.endswith(" It was read 7 times.")
-
-
-def test_findings_keep_their_words_without_docstrings() -> None:
-    """`python -OO` strips the documentation; why a call waits and when that is fine are said all the same."""
-    code = (
-        "from syncscan.detect import catalogue; from syncscan.detect.rule import Match, diagnose; "
-        "from syncscan.model.finding import Removal; "
-        "from syncscan.detect.rules import nonzero; d = diagnose(nonzero, Match('t', 'f', Removal.NOTHING)); "
-        "print(d.why[:10], d.when_fine[:8], sorted(catalogue()[0].sections), catalogue()[0].summary == '', sep='|')"
-    )
-    output = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output.strip() == "The result|When the|['When it is fine', 'Why it stalls']|True"
 
 
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)

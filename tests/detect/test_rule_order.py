@@ -14,7 +14,7 @@ from syncscan.detect import Call, calls_of
 from syncscan.detect.rules import BEFORE, LATE, RULES
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
-PLACE = {rule.ID: place for place, rule in enumerate(RULES)}
+PLACE = {rule.id: place for place, rule in enumerate(RULES)}
 Pair = tuple[str, str]
 
 
@@ -26,7 +26,7 @@ def recorded() -> tuple[dict[Pair, int], dict[Pair, str], Counter[str]]:
     named: Counter[str] = Counter()
     for path in sorted(SAMPLES.rglob("*.pt.trace.json.gz")):
         for call in calls_of(load.load(path)):
-            first, *others = [rule.ID for rule in RULES if rule.match(call) is not None]
+            first, *others = [rule.id for rule in RULES if rule.match(call) is not None]
             named[first] += 1
             for other in others[:-1]:
                 count[first, other] += 1

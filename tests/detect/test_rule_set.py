@@ -123,4 +123,4 @@ def test_a_rule_that_raises_is_skipped_and_reported_once() -> None:
     named = [rules.diagnosis_of(call).title for call in reads(100, 500, 100, 500)]
     assert named == ["short", "other", "other", "other"]
     (warning,) = rules.warnings
-    assert warning == f"The rule {RULES[0].ID} failed (KeyError: 'big') and was skipped."
+    assert warning == f"The rule {RULES[0].id} failed (KeyError: 'big') and was skipped."

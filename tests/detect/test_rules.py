@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.detect import catalogue, detect
+from syncscan.detect.rule_set import RuleSet
+from syncscan.detect.rules import RULES
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, SyncPoint
 from tests.builder import TraceBuilder
 from tests.detect.test_places_in_libraries import KNOWN
@@ -587,12 +590,12 @@ def test_what_the_allocator_frees_is_the_steps(before: list[str], again: bool, b
 
 def test_a_rule_that_raises_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the report stands: the next rule that fits names the wait."""
-    from syncscan.detect.rules import nonzero
 
     def broken(call: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(nonzero, "match", broken)
+    broken_rules = tuple(replace(rule, match=broken) if rule.id == "nonzero" else rule for rule in RULES)
+    monkeypatch.setattr("syncscan.detect.RuleSet", lambda: RuleSet(broken_rules))
     t = TraceBuilder()
     with t.step(0, 5000):
         t.sync("aten::nonzero", at=20, wait=100)

@@ -12,23 +12,18 @@ import pytest
 from syncscan.detect import RuleDoc
 from syncscan.detect import catalogue as sync_rules
 from syncscan.habits import rules as folder
-from syncscan.habits.documentation import HEADINGS, INSTEAD, PREAMBLE, WHEN_FINE, WHY, catalogue
+from syncscan.habits.documentation import PREAMBLE, catalogue
 from syncscan.model import race_examples
+from syncscan.rules.pages import FOLDER, HABIT_HEADINGS, INSTEAD, advice_of
 
 DOCS = {doc.id: doc for doc in catalogue()}
 NOT_RUN = re.compile(r"^Not run: \S", re.MULTILINE)
 
 
-def test_every_module_in_the_folder_is_in_the_list_and_the_other_way_round() -> None:
-    """A rule that isn't listed is never asked."""
-    modules = {module.name for module in pkgutil.iter_modules(folder.__path__)}
-    assert modules == {rule.__name__.rpartition(".")[2] for rule in folder.RULES}
-
-
-def test_a_file_is_called_as_its_habit() -> None:
-    """Who reads an id in a report finds its rule by that name."""
-    ids = [rule.ADVICE.rule for rule in folder.RULES]
-    assert ids == [rule.__name__.rpartition(".")[2].replace("_", "-") for rule in folder.RULES]
+def test_every_page_has_a_rule_and_every_rule_a_page() -> None:
+    """Whoever reads an id in a report finds its page and its module by that name."""
+    modules = {module.name.replace("_", "-") for module in pkgutil.iter_modules(folder.__path__)}
+    assert modules == {page.stem for page in (FOLDER / "habits").glob("*.md")} == {*folder.ORDER} == {*DOCS}
 
 
 def test_no_two_rules_have_a_name() -> None:
@@ -41,20 +36,18 @@ def test_no_two_rules_have_a_name() -> None:
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
 def test_a_habit_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
     """Readers find the same things at the same place in every habit."""
-    assert tuple(h for h in HEADINGS if h in doc.sections) == tuple(doc.sections)
-    assert {*HEADINGS} - {*doc.sections} <= {race_examples.HEADING}
+    assert tuple(h for h in doc.sections if h != race_examples.HEADING) == HABIT_HEADINGS
     assert all(doc.sections.values())
     assert doc.summary.endswith(".")
     assert doc.of_habit
 
 
-@pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ADVICE.rule)
-def test_what_the_advice_says_is_written_once(rule: folder.Rule) -> None:
-    """The docstring hasn't its headings; the page has its words."""
-    assert not re.search(f"^## ({WHY}|{WHEN_FINE})$", rule.__doc__ or "", re.MULTILINE)
-    page = DOCS[rule.ADVICE.rule].sections
-    assert (page[WHY], page[WHEN_FINE]) == (rule.ADVICE.why, rule.ADVICE.when_fine)
-    assert page[INSTEAD].startswith(rule.ADVICE.fix)
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_a_report_says_the_page_s_words(doc: RuleDoc) -> None:
+    """In plain text: the fix is the header's, and stands on the page before its code."""
+    advice = advice_of(doc.id)
+    assert (advice.title, advice.why, advice.when_fine) == (doc.name, doc.why, doc.when_fine)
+    assert doc.sections[INSTEAD].startswith(advice.fix)
 
 
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan import api, habits
 from syncscan.habits.rules import RULES
+from syncscan.rules.pages import advice_of
 from tests.builder import TraceBuilder
 
 OWN_TIME = {"syncscan": {"unprofiled_step_us": 900.0}}
@@ -524,17 +526,17 @@ def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
     def broken(context):
         raise ZeroDivisionError("nothing to divide")
 
-    monkeypatch.setattr(RULES[0], "find", broken)
+    monkeypatch.setattr("syncscan.habits.RULES", (replace(RULES[0], find=broken), *RULES[1:]))
     analysis = api.analyze_trace(many_launches(**OWN_TIME).trace())
     result, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
     assert [h.rule for h in result] == ["launch-bound"]
     assert warnings == ("The rule timing-sync-in-loop failed (ZeroDivisionError: nothing to divide) and was skipped.",)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.ADVICE.rule)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_says_why_and_what_to_do(rule):
     """Each in whole sentences, and with the case in which to leave it alone."""
-    advice = rule.ADVICE
+    advice = advice_of(rule.id)
     assert not advice.title.endswith(".")
     for text in (advice.why, advice.fix, advice.when_fine):
         assert text.endswith("."), text
@@ -542,5 +544,5 @@ def test_every_rule_says_why_and_what_to_do(rule):
 
 def test_rules_have_distinct_ids():
     """They name a habit in JSON and in allow-lists."""
-    ids = [rule.ADVICE.rule for rule in RULES]
+    ids = [rule.id for rule in RULES]
     assert len(set(ids)) == len(ids)

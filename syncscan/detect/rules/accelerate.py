@@ -1,41 +1,4 @@
-"""accelerate copies batches to the device synchronously.
-
-## What it finds
-
-The batches of a prepared data loader, unless `non_blocking` is on, and of transformers' `Trainer`, which uses one;
-sizes that `pad_across_processes` exchanges, and `check_trigger`.
-
-## How it shows in the trace
-
-Frames of `accelerate/utils/operations.py`, `send_to_device`, around a copy to the device and a synchronize; of
-`_pad_across_processes` around a copy to the host.
-
-## Example
-
-```python
-from accelerate import Accelerator
-result = Accelerator()
-```
-
-## Use instead
-
-Not run: this needs accelerate.
-
-```python
-from accelerate import Accelerator, DataLoaderConfiguration
-result = Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True))
-```
-
-## Versions
-
-`DataLoaderConfiguration.non_blocking` is False by default. Checked in the source of accelerate 1.15, and measured.
-
-## References
-
-- https://huggingface.co/docs/accelerate/package_reference/utilities
-- accelerate/utils/operations.py (send_to_device, pad_across_processes), accelerate/utils/dataclasses.py
-  (DataLoaderConfiguration), accelerate/data_loader.py (DataLoaderShard.__iter__)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -43,21 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.race import RaceKind
-
-ID = "accelerate"
-NAME = "accelerate copies batches synchronously"
-CAUSE = Cause.PAGEABLE
-RACE = RaceKind.WRITE_BEFORE_COPY
-WHY = """\
-`send_to_device` calls `tensor.to(device, non_blocking=False)`, which ends in a synchronize: the host waits for the copy
-and for all work queued before.
-"""
-WHEN_FINE = """\
-When a batch is one small tensor.
-
-The loader has to pin memory (`pin_memory=True`); otherwise the copy still waits.
-"""
 
 _PLACES = (
     # 1.15, operations.py, send_to_device: `tensor.to(device, non_blocking=non_blocking)`, which
@@ -95,5 +43,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,39 +1,4 @@
-"""DeepSpeed times its steps and checks for overflow on the host.
-
-## What it finds
-
-The throughput timer, which synchronizes at both ends of each step, the wall-clock breakdown, the check for overflow,
-and ZeRO's waits for its streams.
-
-## How it shows in the trace
-
-Frames of `deepspeed/utils/timer.py` around a synchronize, of `deepspeed/runtime/` around `aten::item`.
-
-## Example
-
-```python
-result = {"fp16": {"enabled": True}, "wall_clock_breakdown": True}
-```
-
-## Use instead
-
-Not run: this needs DeepSpeed.
-
-```python
-result = {"bf16": {"enabled": True, "check_grad_overflow": False}, "timers": {"throughput": {"enabled": False}}}
-```
-
-## Versions
-
-Timers are on and synchronize by default, and bfloat16 checks for overflow. Checked in the source of DeepSpeed 0.19.8,
-not measured.
-
-## References
-
-- https://www.deepspeed.ai/docs/config-json/
-- deepspeed/utils/timer.py (ThroughputTimer), deepspeed/utils/config.py, deepspeed/runtime/precision_config.py
-- deepspeed/runtime/zero/stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -41,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
-
-ID = "deepspeed"
-NAME = "DeepSpeed waits to time or check a step"
-CAUSE = Cause.EXPLICIT
-WHY = """\
-A timer that synchronizes drains the device twice per step; a check for overflow needs all gradients.
-"""
-WHEN_FINE = """\
-While tuning, to see the throughput.
-
-In fp16, the check is needed to skip steps that overflow.
-"""
 
 _PLACES = (
     # 0.19, timer.py, ThroughputTimer.start and stop: `if self.config.synchronized: get_accelerator().synchronize()`
@@ -103,5 +56,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

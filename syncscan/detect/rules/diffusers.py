@@ -1,60 +1,10 @@
-"""A diffusers scheduler looks up its timestep on the device.
-
-## What it finds
-
-Schedulers that search for the given timestep because no begin index is set, and schedulers whose constants are on the
-host although the timestep is on the device.
-
-## How it shows in the trace
-
-Frames of `diffusers/schedulers/`, `index_for_timestep` or `step`, around `aten::nonzero` and `aten::item`.
-
-## Example
-
-```python
-timesteps = torch.linspace(999, 0, 20, device=device)
-result = (timesteps == timesteps[3]).nonzero()[0].item()
-```
-
-## Use instead
-
-Not run: the schedulers are diffusers'.
-
-```python
-timesteps = torch.linspace(999, 0, 20, device=device)
-result = 3  # scheduler.set_begin_index(0), and it counts by itself
-```
-
-## Versions
-
-`set_begin_index` since diffusers 0.27. Checked in the source of 0.42. That a scheduler reads was measured on an H200;
-that it doesn't search with a begin index, only on a CPU.
-
-## References
-
-- https://huggingface.co/docs/diffusers/api/schedulers/overview
-- diffusers/schedulers/scheduling_euler_discrete.py (index_for_timestep, set_begin_index, add_noise)
-- diffusers/schedulers/scheduling_ddim.py (step), scheduling_ddpm.py (previous_timestep)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
-
-ID = "diffusers"
-NAME = "A scheduler looks up its timestep"
-CAUSE = Cause.CTRL
-WHY = """\
-The scheduler compares the given timestep with all of its timesteps on the device, and reads the matching index back.
-"""
-WHEN_FINE = """\
-Once per image.
-
-Many diffusers pipelines call `set_begin_index` themselves.
-"""
 
 _PLACES = (
     # 0.42, _init_step_index: `if self.begin_index is None: … self.index_for_timestep(timestep)`; add_noise, in
@@ -81,5 +31,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

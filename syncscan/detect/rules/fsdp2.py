@@ -1,45 +1,4 @@
-"""FSDP2 with CPU offload waits for the copies of parameters and gradients.
-
-## What it finds
-
-`fully_shard(…, offload_policy=CPUOffloadPolicy())`: gradients that are copied to the host in backward and awaited at
-its end, and parameters that are copied from pageable memory before each all-gather, if such a copy waited.
-
-## How it shows in the trace
-
-Frames of `torch/distributed/fsdp/_fully_shard/` around copies to the host or the device, or around an event's
-synchronize.
-
-## Example
-
-```python
-from torch.distributed.fsdp import CPUOffloadPolicy
-result = {"offload_policy": CPUOffloadPolicy(pin_memory=False)}
-```
-
-## Use instead
-
-Not run: FSDP2 needs several processes, and torch 2.6 for these names.
-
-```python
-from torch.distributed.fsdp import CPUOffloadPolicy
-result = {"offload_policy": CPUOffloadPolicy()}  # pin_memory=True is the default; {} keeps all on the device
-```
-
-## Versions
-
-Checked in the source of torch 2.11, and measured, except for the copies of parameters: those of 4 MB from pageable
-memory, on a stream of their own, were not waited for on an H200.
-
-Without an offload policy FSDP2 waits for nothing: streams wait for events, and it has no rate limiter
-(fsdp-rate-limiter is FSDP1's).
-
-## References
-
-- https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html
-- torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py (foreach_reduce), _fsdp_param.py (all_gather_inputs),
-  _fsdp_param_group.py (finalize_backward)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -47,17 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
-
-ID = "fsdp2"
-NAME = "FSDP2 waits for offloaded tensors"
-CAUSE = Cause.PAGEABLE
-WHY = """\
-Parameters and gradients on the host have to be copied in each step: each copy from or to pageable memory blocks the
-host, and the optimizer on the host can't begin before the last gradient has arrived.
-"""
-WHEN_FINE = """\
-When the model doesn't fit on the devices otherwise: offload trades waits for memory.
-"""
 
 _FOLDER = "torch/distributed/fsdp/_fully_shard"
 
@@ -98,5 +46,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,46 +1,4 @@
-"""gpytorch compares its inputs and checks its Cholesky factors on the host.
-
-## What it finds
-
-Each training step of an exact GP whose inputs are different tensors from those it holds, each evaluation of a
-stationary kernel, each call of a variational strategy and each exact solve through a Cholesky factor.
-
-## How it shows in the trace
-
-Frames of `gpytorch/kernels/` and `gpytorch/models/` around `aten::equal`, of `linear_operator/utils/cholesky.py` around
-`aten::is_nonzero`, of `gpytorch/variational/` around `aten::item`.
-
-## Example
-
-```python
-factor, info = torch.linalg.cholesky_ex(x @ x.T + 64 * torch.eye(64, device=device))
-if torch.any(info):
-    raise RuntimeError("not positive definite")
-result = factor
-```
-
-## Use instead
-
-Not run: the code is gpytorch's.
-
-```python
-factor, info = torch.linalg.cholesky_ex(x @ x.T + 64 * torch.eye(64, device=device))
-result = factor  # look at info every N steps
-```
-
-## Versions
-
-Measured in gpytorch 1.15: the checks of kernels and variational strategies. Checked in its source and that of
-linear_operator 0.6: the check of the training inputs, which doesn't wait if they are the same tensors (H200, torch
-2.11), and that `linear_operator.settings.trace_mode` avoids the factor's check; `gpytorch.settings.trace_mode` doesn't
-(measured).
-
-## References
-
-- https://docs.gpytorch.ai/en/stable/settings.html
-- gpytorch/kernels/kernel.py (covar_dist), gpytorch/models/exact_gp.py, gpytorch/variational/_variational_strategy.py
-- linear_operator/utils/cholesky.py (_psd_safe_cholesky)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -48,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "gpytorch"
-NAME = "gpytorch checks values before it computes"
-CAUSE = Cause.CTRL
-WHY = """\
-The host checks whether two inputs are equal or a factor exists, to choose a shortcut or to add jitter.
-"""
-WHEN_FINE = """\
-When kernel matrices are large: two reads are small compared with a solve.
-
-Both decide what is computed next, and can't simply be removed.
-"""
 
 _PLACES = (
     # 1.15, models/exact_gp.py, __call__: `if settings.debug.on(): if not all(torch.equal(train_input, input) …)`;
@@ -117,5 +63,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,45 +1,4 @@
-"""A read-back cuts a compiled function in two.
-
-## What it finds
-
-`.item()`, `bool(t)` or data-dependent shapes inside a function under `torch.compile`.
-
-## How it shows in the trace
-
-A read-back inside a `Torch-Compiled Region` slice but outside of its `## Call CompiledFxGraph …`, with the next region
-after it; or, with stacks, below a frame of `torch/_dynamo/eval_frame.py` and in no region: dynamo left the function to
-eager mode.
-
-## Example
-
-```python
-def step(t):
-    scale = t.mean().item()
-    return t * scale
-
-result = step(x)  # under torch.compile
-```
-
-## Use instead
-
-Not recorded: compiling takes longer than all other examples together.
-
-```python
-def step(t):
-    return t * t.mean()
-
-result = step(x)  # under torch.compile
-```
-
-## Versions
-
-Regions are named in traces since about torch 2.1.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
-- torch/_dynamo/config.py
-"""
+"""Match a read-back that runs eagerly in a compiled region, between two, or in a function left to eager."""
 
 from __future__ import annotations
 
@@ -48,24 +7,10 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 from syncscan.model.slice_names import is_compiled_graph, is_compiled_region
 
-ID = "graph-break"
-NAME = "A graph break reads a value back"
-CAUSE = Cause.READBACK
-WHY = """\
-Dynamo stops compiling at the read-back, runs it eagerly and continues in a second graph: a wait, and two smaller graphs
-    instead of one.
-"""
-WHEN_FINE = """\
-Outside of the hot function.
-
-`torch._dynamo.config.capture_scalar_outputs = True` keeps `.item()` in one graph, but the wait remains; `torch.where`
-and `torch.cond` remove both.
-"""
-
 _WRAPPER = "torch/_dynamo/eval_frame.py"
 _READS = {
-    "aten::item": CAUSE,
-    "aten::to": CAUSE,
+    "aten::item": Cause.READBACK,
+    "aten::to": Cause.READBACK,
     "aten::is_nonzero": Cause.CTRL,
     "aten::nonzero": Cause.SHAPE,
 }
@@ -73,16 +18,13 @@ _READS = {
 
 
 def match(call: Call) -> Match | None:
-    """Match a read-back that runs eagerly in a compiled region, between two, or in a function left to eager."""
     if call.top not in _READS or call.facts.direction == "HtoD":
         return None
     if not (_inside(call) or _between(call) or _left_to_eager(call)):
         return None
     broken = _inside(call) or _between(call)
     return Match(
-        title=f"a read-back {'breaks the compiled graph in two' if broken else 'keeps a function from being compiled'}",
-        fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True fixes the break, not "
-        "the wait.",
+        values={"does": "breaks the compiled graph in two" if broken else "keeps a function from being compiled"},
         cause=_READS[call.top],
         removal=Removal.NOTHING,
     )

@@ -1,41 +1,4 @@
-"""Lightning reads logged values back.
-
-## What it finds
-
-`self.log(…, prog_bar=True)`, which is read after every batch, metrics that a logger writes, numbers that
-`self.log` converts to tensors, callbacks that time or copy, and batches from pageable memory whose copy waited.
-
-## How it shows in the trace
-
-Frames of Lightning's logger connector around `aten::item`, or of `LightningModule` around a copy to the device.
-
-## Example
-
-```python
-loss = x.square().mean()
-result = loss  # self.log("loss", loss, prog_bar=True)
-```
-
-## Use instead
-
-Not run: this needs Lightning.
-
-```python
-loss = x.square().mean()
-result = loss  # self.log("loss", loss)
-```
-
-## Versions
-
-Checked in the source of Lightning 2.6.6. Measured: numbers that `self.log` converts to tensors, `ThroughputMonitor`,
-and that a batch of 4 MB from pageable memory doesn't wait on an H200 if nothing is queued before it.
-
-## References
-
-- https://lightning.ai/docs/pytorch/stable/extensions/logging.html
-- lightning/pytorch/trainer/connectors/logger_connector/result.py (metrics), logger_connector.py (log_metrics)
-- lightning/pytorch/callbacks/throughput_monitor.py (_update), lightning/pytorch/loops/training_epoch_loop.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -43,19 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "lightning"
-NAME = "Lightning reads logged values back"
-CAUSE = Cause.LOG
-WHY = """\
-Values for the progress bar become Python numbers after every batch, even if no bar is drawn; values for a logger only
-in the steps that are logged.
-"""
-WHEN_FINE = """\
-Every ten steps or so.
-
-`enable_progress_bar=False` avoids the bar's own reads and drawing, but not the read that `prog_bar=True` causes.
-"""
 
 _PACKAGES = ("lightning/pytorch", "pytorch_lightning")
 """These files under the two names that the library is installed as."""
@@ -165,5 +115,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,40 +1,4 @@
-"""Megatron reads the gradients' norm and checks for overflow on the host.
-
-## What it finds
-
-Clipping without Transformer Engine's scaling by a tensor, counting zeros for the log, the loss scaler of fp16, timers,
-the validation of the loss, and the exchange of pipelines and experts.
-
-## How it shows in the trace
-
-Frames of `megatron/core/optimizer/` around `aten::item`, of other files of `megatron/core/` around a synchronize.
-
-## Example
-
-```python
-norm = x.norm()
-result = x * min(1.0, 1.0 / (norm.item() + 1e-6))
-```
-
-## Use instead
-
-Not run: the optimizer is Megatron's.
-
-```python
-norm = x.norm()
-result = x * (1.0 / (norm + 1e-6)).clamp(max=1.0)
-```
-
-## Versions
-
-Checked in the source of Megatron core 0.19.2, not measured.
-
-## References
-
-- https://docs.nvidia.com/megatron-core/
-- megatron/core/optimizer/clip_grads.py, optimizer.py; megatron/core/timers.py, rerun_state_machine.py
-- megatron/core/pipeline_parallel/p2p_communication.py, megatron/core/transformer/moe/token_dispatcher.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -42,17 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
-
-ID = "megatron"
-NAME = "Megatron reads the gradients' norm"
-CAUSE = Cause.READBACK
-WHY = """\
-The norm of all gradients is ready after the whole backward pass; reading it as a Python number blocks the host until
-then.
-"""
-WHEN_FINE = """\
-When it arrives last in a step and the ranks wait for each other anyway.
-"""
 
 _PLACES = (
     # core 0.19, clip_grads.py, get_grad_norm_fp32: `if multi_tensor_scale_tensor_impl is not None: … else: ….item()`
@@ -113,5 +66,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,57 +1,11 @@
-"""Collectives of Python objects copy sizes and bytes to the host.
-
-## What it finds
-
-`all_gather_object`, `broadcast_object_list`, `gather_object`, `scatter_object_list` and `send_object_list` with NCCL.
-
-## How it shows in the trace
-
-Read-backs and copies with frames of `torch/distributed/distributed_c10d.py: …_object…`; without stacks `aten::empty`,
-`aten::set_`, two copies to the device, a collective, `aten::item` and a copy to the host.
-
-## Example
-
-```python
-result = x.mean().cpu()  # torch.distributed.all_gather_object(results, value)
-```
-
-## Use instead
-
-Not run: a collective needs several processes.
-
-```python
-result = x.mean()  # all_reduce of a tensor, read every N steps
-```
-
-## Versions
-
-All versions.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_gather_object
-- torch/distributed/distributed_c10d.py
-"""
+"""Match a wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Removal
 from syncscan.model.slice_names import is_collective
-
-ID = "object-collective"
-NAME = "Object collectives go through the host"
-CAUSE = Cause.DIST
-WHY = """\
-With NCCL, the pickled object is copied to the device, its size is exchanged and read back, and the result is copied
-to the host and unpickled.
-"""
-WHEN_FINE = """\
-Once per epoch.
-
-A group with `backend='gloo'` keeps objects on the host.
-"""
 
 _OBJECTS = (
     *("all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"),
@@ -66,12 +20,9 @@ _PACKING = frozenset(
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
     if not (call.in_library_function(*_OBJECTS) or _since_bytes(call)):
         return None
     return Match(
-        title="a collective of Python objects waits for sizes and bytes",
-        fix="Exchange tensors (all_reduce, all_gather_into_tensor), or objects in a process group with backend='gloo'.",
         removal=Removal.NOTHING,
     )
 

@@ -1,39 +1,4 @@
-"""peft's adapters copy their virtual tokens, or read values back, in each forward pass.
-
-## What it finds
-
-Prompt and prefix tuning, which create their part of mask and labels on the host, AdaLoRA when it allocates ranks,
-VB-LoRA, Poly and activated LoRA. LoRA itself, with DoRA, rsLoRA and LoftQ, waits for nothing in training.
-
-## How it shows in the trace
-
-Frames of `peft/peft_model.py` around a copy to the device, of `peft/tuners/` around `aten::item` or `aten::is_nonzero`.
-
-## Example
-
-```python
-result = torch.cat([torch.ones(64, 4).to(device), x], dim=1)  # model(input_ids=…, attention_mask=…)
-```
-
-## Use instead
-
-Not run: this needs peft.
-
-```python
-with torch.device(device):
-    result = torch.cat([torch.ones(64, 4), x], dim=1)  # with torch.device(device): model(…)
-```
-
-## Versions
-
-Checked in the source of peft 0.21.2, and measured.
-
-## References
-
-- https://huggingface.co/docs/peft/index
-- peft/peft_model.py (forward, get_prompt), peft/tuners/adalora/layer.py (mask_to_budget)
-- peft/tuners/vblora/layer.py (_get_lora_matrices), peft/tuners/poly/router.py, peft/tuners/lora/variants.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -41,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "peft"
-NAME = "An adapter copies or reads values in each forward pass"
-CAUSE = Cause.CHECK
-WHY = """\
-Some adapters create a tensor on the host in each forward pass, or read a value there to check it or to branch on it.
-"""
-WHEN_FINE = """\
-While the step is device-bound.
-
-AdaLoRA reads only in steps that allocate ranks.
-"""
 
 _PLACES = (
     # 0.21.2, peft_model.py, get_prompt: `self.prompt_tokens[…].unsqueeze(0).expand(batch_size, -1).to(…)`
@@ -118,5 +71,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

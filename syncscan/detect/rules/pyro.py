@@ -1,40 +1,4 @@
-"""Pyro reads the loss back and validates on the host.
-
-## What it finds
-
-`SVI.step()`, which adds up the loss as Python numbers, one for each sample site, and validation (on by default) of
-distributions and of values for NaN.
-
-## How it shows in the trace
-
-Frames of `pyro/` around `aten::item` or `aten::is_nonzero`.
-
-## Example
-
-```python
-loss = x.square().mean()
-result = loss.item()  # svi.step(data)
-```
-
-## Use instead
-
-Not run: this needs Pyro.
-
-```python
-loss = x.square().mean()
-result = loss.detach()  # guide_trace.log_prob_sum() - model_trace.log_prob_sum(): a tensor; read it every N steps
-```
-
-## Versions
-
-Checked in the source of Pyro 1.9.2. The reads were measured on an H200; the ways to avoid them ran only on a CPU.
-
-## References
-
-- https://docs.pyro.ai/en/stable/primitives.html#pyro.primitives.enable_validation
-- pyro/infer/util.py (torch_item), pyro/infer/trace_elbo.py (_differentiable_loss_particle)
-- pyro/poutine/trace_struct.py (log_prob_sum), pyro/util.py (torch_isnan, warn_if_nan)
-"""
+"""Match a wait in one of the places of the table, or of a distribution that Pyro makes."""
 
 from __future__ import annotations
 
@@ -42,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
-
-ID = "pyro"
-NAME = "Pyro reads the loss back"
-CAUSE = Cause.READBACK
-WHY = """\
-The loss of each step becomes a Python number, and validation reads the result of each constraint.
-"""
-WHEN_FINE = """\
-While developing.
-
-Without validation a wrong parameter gives NaN instead of an error.
-"""
 
 _OWN_LOSS = (
     "No option avoids this, and Trace_ELBO().differentiable_loss also reads. For reparametrized guides, write the "
@@ -96,12 +48,9 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table, or of a distribution that Pyro makes."""
     if call.in_library("pyro") and call.in_library("torch/distributions"):
         return Match(
-            title="a distribution under Pyro waits to validate its arguments",
-            fix="pyro.enable_validation(False) once the model works, or validate_args=False for one distribution: "
-            "wrong parameters then give NaN instead of an error.",
+            variant="distribution",
             removal=Removal.NOTHING,
             cause=Cause.CHECK,
             for_caller=True,

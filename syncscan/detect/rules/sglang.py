@@ -1,42 +1,4 @@
-"""SGLang waits for the tokens that it sampled, or for sizes that it reads in every layer.
-
-## What it finds
-
-The read of sampled tokens at the end of each batch, the longest segment, which vision attention reads in every block,
-reads of EAGLE's verification, checks of the sampler.
-
-## How it shows in the trace
-
-Frames of `sglang/srt/` around a copy to the host, an `aten::item` or an event's synchronize.
-
-## Example
-
-```python
-tokens = x.argmax(-1)
-result = tokens.tolist()
-```
-
-## Use instead
-
-Not run: this needs SGLang.
-
-```python
-tokens = x.argmax(-1)
-result = tokens.tolist()  # read while the next batch runs: the overlap scheduler, on unless it is turned off
-```
-
-## Versions
-
-Checked in the source of SGLang 0.4 to 0.5 and its main branch of 2026, not measured.
-`scheduler_output_processor_mixin.py` became `scheduler_components/batch_result_processor.py`; vision attention takes
-`max_seqlen` from the encoder if that passes it on (Kimi's since sgl-project/sglang#30878).
-
-## References
-
-- python/sglang/srt/managers/scheduler_output_processor_mixin.py (process_batch_result_decode), managers/utils.py
-- python/sglang/srt/layers/attention/vision.py, layers/sampler.py, speculative/eagle_info.py
-- https://github.com/sgl-project/sglang/pull/22936, https://github.com/sgl-project/sglang/pull/30878
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -44,16 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
-
-ID = "sglang"
-NAME = "SGLang waits for tokens or sizes"
-CAUSE = Cause.CTRL
-WHY = """\
-The scheduler needs the tokens on the host to end requests and to send text; kernels take sizes as Python numbers.
-"""
-WHEN_FINE = """\
-When the next batch runs meanwhile: then the host waits for the device, not the device for the host.
-"""
 
 _PROCESSED = (
     "process_batch_result_decode",
@@ -125,5 +77,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

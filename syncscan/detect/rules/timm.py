@@ -1,46 +1,4 @@
-"""timm copies mixing factors, batches and averages synchronously, and AdamP reads back whether to project.
-
-## What it finds
-
-`Mixup(mode='elem')` and `'pair'` on the device, `create_loader` without `pin_memory` if its copy waited,
-averages of a model that are kept
-on the CPU, and the optimizers AdamP and SGDP.
-
-## How it shows in the trace
-
-Frames of `timm/data/` around a copy to the device, of `timm/utils/model_ema.py` around copies to the host, of
-`timm/optim/adamp.py` around `aten::is_nonzero`.
-
-## Example
-
-```python
-factors = [0.25] * 64  # Mixup(mode="elem")
-result = x * torch.tensor(factors, device=device)[:, None]
-```
-
-## Use instead
-
-Not run: this needs timm.
-
-```python
-factor = 0.25  # Mixup(mode="batch"): one number for the batch
-result = x * factor
-```
-
-## Versions
-
-Checked in the source of timm 1.0.31, and measured, except for the loader's wait: batches of 9.6 MB from pageable
-memory, copied on a stream of their own, were not waited for on an H200.
-
-Losses are read by programs that use timm, as its train.py does: `AverageMeter`, `NativeScaler`, `clip_grad`,
-`RandomErasing` and `Lookahead` wait for nothing themselves.
-
-## References
-
-- https://huggingface.co/docs/timm/index
-- timm/data/mixup.py (_mix_elem, _mix_pair), timm/data/loader.py (PrefetchLoader), timm/utils/model_ema.py
-- timm/optim/adamp.py (projection)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -48,19 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
-
-ID = "timm"
-NAME = "timm copies synchronously"
-CAUSE = Cause.PAGEABLE
-WHY = """\
-Factors, batches and averages that timm keeps on the host are copied between host and device in each step, from unpinned
-memory.
-"""
-WHEN_FINE = """\
-When the copies are small compared with the step.
-
-Averages on the CPU save the device's memory.
-"""
 
 _PLACES = (
     # 1.0.31, data/mixup.py, _mix_elem and _mix_pair: `torch.tensor(lam_batch, device=x.device, dtype=x.dtype)`
@@ -111,5 +56,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

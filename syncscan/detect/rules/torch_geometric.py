@@ -1,42 +1,4 @@
-"""torch_geometric reads the number of nodes or graphs back.
-
-## What it finds
-
-`global_mean_pool` and other aggregations, norms, `scatter`, `softmax`, `degree`, `to_dense_batch` without the size
-argument, layers that add loops to a graph in each forward pass, top-k pooling, and `batch.to(device)`.
-
-## How it shows in the trace
-
-Frames of `torch_geometric/` around `aten::item` after `aten::max`, or `aten::nonzero`.
-
-## Example
-
-```python
-batch = torch.arange(64, device=device) // 16
-size = int(batch.max()) + 1  # global_add_pool(x, batch)
-result = x.new_zeros(size, 64).index_add_(0, batch, x)
-```
-
-## Use instead
-
-Not run: this needs torch_geometric.
-
-```python
-batch = torch.arange(64, device=device) // 16
-size = 4  # data.num_graphs: global_add_pool(x, batch, size=data.num_graphs)
-result = x.new_zeros(size, 64).index_add_(0, batch, x)
-```
-
-## Versions
-
-Checked in the source of torch_geometric 2.8, and measured; `to_dense_batch` also in 2.7.
-
-## References
-
-- https://pytorch-geometric.readthedocs.io/en/latest/modules/nn.html#pooling-layers
-- torch_geometric/utils/num_nodes.py, _scatter.py, _to_dense_batch.py, loop.py
-- torch_geometric/nn/aggr/base.py, nn/norm/, nn/conv/gcn_conv.py (gcn_norm), nn/pool/, data/data.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -44,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "torch-geometric"
-NAME = "torch_geometric reads a size back"
-CAUSE = Cause.SHAPE
-WHY = """\
-Unless it is passed, the number of nodes or graphs is read from the largest index, which is on the device.
-"""
-WHEN_FINE = """\
-Once, while a dataset is prepared.
-
-A batch knows both: `data.num_nodes` and `data.num_graphs` are Python numbers.
-"""
 
 _PLACES = (
     # 2.8, _to_dense_batch.py: `int(batch.max()) + 1`, `int(num_nodes.max())`; 2.7: `num_nodes.max() > max_num_nodes`
@@ -202,5 +152,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,43 +1,4 @@
-"""torchdiffeq chooses its step size on the host.
-
-## What it finds
-
-`odeint` and `odeint_adjoint`: adaptive solvers (`dopri5`, the default) check whether a step was accurate enough and
-how far it got; fixed-step solvers check whether an output time is reached.
-
-## How it shows in the trace
-
-Frames of `torchdiffeq/_impl/` around `aten::is_nonzero`: some for each step of the solver.
-
-## Example
-
-```python
-t, y = torch.zeros((), device=device), x
-while t < 1:
-    y, t = y + 0.25 * torch.tanh(y), t + 0.25
-result = y
-```
-
-## Use instead
-
-Not run: the solvers are torchdiffeq's.
-
-```python
-y = x
-for _ in range(4):  # a step of your own, with its number of steps known
-    y = y + 0.25 * torch.tanh(y)
-result = y
-```
-
-## Versions
-
-Checked in the source of torchdiffeq 0.2.5, and measured.
-
-## References
-
-- https://github.com/rtqichen/torchdiffeq
-- torchdiffeq/_impl/rk_common.py, solvers.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -45,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "torchdiffeq"
-NAME = "An ODE solver reads its error and time back"
-CAUSE = Cause.CTRL
-WHY = """\
-Time and error of the solution are on the device; the host reads them to choose the next step, to check it and to stop.
-"""
-WHEN_FINE = """\
-When a solver step is much work: then the waits are small compared with it.
-
-Fixed steps change the result: compare the error.
-"""
 
 _FIXED = (
     "method='rk4' with options={'step_size': h} takes a known number of steps and reads far less; looser rtol and atol "
@@ -139,5 +88,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

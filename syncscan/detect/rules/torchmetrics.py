@@ -1,38 +1,4 @@
-"""torchmetrics counts and checks for NaN on the host.
-
-## What it finds
-
-Classification metrics, which count with `bincount` and exclude the class of `ignore_index`, and `MeanMetric`,
-`SumMetric` and similar metrics, which check each value for NaN.
-
-## How it shows in the trace
-
-Frames of `torchmetrics/` around `aten::bincount`, `aten::unique` or `aten::is_nonzero`.
-
-## Example
-
-```python
-result = torch.bincount(labels, minlength=8)  # torchmetrics' _bincount
-```
-
-## Use instead
-
-Not run: this needs torchmetrics.
-
-```python
-result = torch.zeros(8, dtype=torch.long, device=device).scatter_add_(0, labels, torch.ones_like(labels))
-```
-
-## Versions
-
-Checked in the source of torchmetrics 1.9, and measured.
-
-## References
-
-- https://lightning.ai/docs/torchmetrics/stable/
-- torchmetrics/utilities/data.py (_bincount), torchmetrics/aggregation.py (_cast_and_nan_check_input)
-- torchmetrics/functional/classification/confusion_matrix.py (_multiclass_confusion_matrix_format)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -40,18 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "torchmetrics"
-NAME = "A metric counts on the host"
-CAUSE = Cause.SHAPE
-WHY = """\
-`torch.bincount` reads the smallest and the largest value back, even if the number of classes is known.
-"""
-WHEN_FINE = """\
-At the end of an epoch.
-
-For checks of the inputs, see the rule metric-validation.
-"""
 
 _PLACES = (
     # 1.9, utilities/data.py, _bincount: torch.bincount unless torch.are_deterministic_algorithms_enabled()
@@ -104,5 +58,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

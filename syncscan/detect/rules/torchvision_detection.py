@@ -1,39 +1,4 @@
-"""torchvision's detectors count boxes on the host.
-
-## What it finds
-
-Faster and Mask R-CNN, RetinaNet, FCOS and SSD: checks of the targets, matching, sampling and filtering of boxes, and
-constants that are copied to the device for each image.
-
-## How it shows in the trace
-
-Frames of `torchvision/models/detection/` or `torchvision/ops/` around `aten::nonzero`, `aten::item` or an indexing.
-
-## Example
-
-```python
-boxes = x[:, :4].abs()
-result = torch.where(boxes.sum(1) > 3)[0].numel()
-```
-
-## Use instead
-
-Not run: the models are torchvision's.
-
-```python
-boxes = x[:, :4].abs()
-result = (boxes.sum(1) > 3).sum()
-```
-
-## Versions
-
-Checked in the source of torchvision 0.26, and measured.
-
-## References
-
-- https://docs.pytorch.org/vision/stable/models.html#object-detection
-- torchvision/models/detection/_utils.py, rpn.py, roi_heads.py, transform.py; torchvision/ops/boxes.py, poolers.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -41,19 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-
-ID = "torchvision-detection"
-NAME = "A detector counts boxes on the host"
-CAUSE = Cause.SHAPE
-WHY = """\
-The numbers of positive, kept and remaining boxes are known only on the device, and decide the sizes of the next
-tensors: several waits per image.
-"""
-WHEN_FINE = """\
-While the step is device-bound.
-
-No option of the models turns off the counting; the copies of constants can be avoided.
-"""
 
 _PLACES = (
     # 0.26, generalized_rcnn.py, retinanet.py, fcos.py and ssd.py, forward: `if degenerate_boxes.any():`, once an image
@@ -155,5 +107,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

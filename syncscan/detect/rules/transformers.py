@@ -1,41 +1,4 @@
-"""transformers' `Trainer` and its models read values back.
-
-## What it finds
-
-`Trainer.train()` with `logging_nan_inf_filter` on (the default), with `logging_steps=1` or with token counts, and the
-tests for padding and for packed sequences that a forward pass of a model makes.
-
-## How it shows in the trace
-
-Frames of `transformers/trainer.py` or `transformers/masking_utils.py` around `aten::item` or `aten::is_nonzero`; the
-filter after `aten::isnan` and `aten::isinf`, the mask after `aten::all` or a sum.
-
-## Example
-
-```python
-from transformers import TrainingArguments
-result = TrainingArguments("out", logging_steps=1)
-```
-
-## Use instead
-
-Not run: this needs transformers.
-
-```python
-from transformers import TrainingArguments
-result = TrainingArguments("out", logging_steps=50, logging_nan_inf_filter=False)
-```
-
-## Versions
-
-Checked in the source of transformers 4.53 and 5.17, and measured with 5.17.
-
-## References
-
-- https://huggingface.co/docs/transformers/main_classes/trainer
-- transformers/trainer.py (_run_epoch, _maybe_log_save_evaluate, _track_num_input_tokens)
-- transformers/masking_utils.py, transformers/modeling_flash_attention_utils.py, transformers/modeling_utils.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -43,19 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Use
-
-ID = "transformers"
-NAME = "transformers reads values back"
-CAUSE = Cause.READBACK
-WHY = """\
-The trainer reads the loss on the host, to filter NaNs or to log it; a model reads its attention mask, to choose the
-faster attention when nothing is padded.
-"""
-WHEN_FINE = """\
-Logging the loss every ten steps or so costs next to nothing.
-
-Without the filter a NaN or infinite loss shows in the log. A mask of ones and no mask give the same result.
-"""
 
 _NO_MASK = (
     "If nothing is padded, pass no attention_mask; a decoder then checks instead whether sequences are packed, unless "
@@ -166,5 +116,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -1,59 +1,10 @@
-"""TRL's trainers read their metrics back at every step.
-
-## What it finds
-
-`SFTTrainer`, `DPOTrainer`, `GRPOTrainer` and the others, which gather entropy, accuracy, rewards and lengths in
-`compute_loss`.
-
-## How it shows in the trace
-
-Frames of `trl/trainer/` or `trl/experimental/` around `aten::item`, a few for each step, regardless of `logging_steps`.
-
-## Example
-
-```python
-from trl import SFTConfig
-result = SFTConfig("out")
-```
-
-## Use instead
-
-Not run: this needs TRL.
-
-```python
-from trl import SFTConfig
-result = SFTConfig("out")  # and a subclass of SFTTrainer whose compute_loss is transformers' own
-```
-
-## Versions
-
-Checked in the source of TRL 1.16. Before 1.0, `use_liger_kernel=True` left out SFT's entropy.
-
-## References
-
-- https://huggingface.co/docs/trl
-- trl/trainer/sft_trainer.py (compute_loss), dpo_trainer.py (_compute_loss), grpo_trainer.py (_compute_loss, _generate,
-  _generate_and_score_completions)
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
-
-ID = "trl"
-NAME = "TRL reads its metrics back"
-CAUSE = Cause.LOG
-WHY = """\
-Each metric is gathered and read in the step that computes it, and kept as a Python number until it is logged.
-"""
-WHEN_FINE = """\
-When the step is device-bound and the reads come last in it.
-
-`logging_steps` doesn't change how often they are read.
-"""
 
 _PLACES = (
     # 1.16, sft_trainer.py, compute_loss: `(entropy_sum / num_valid).item() if num_valid > 0`, mean_token_accuracy,
@@ -89,5 +40,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

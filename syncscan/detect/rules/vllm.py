@@ -1,40 +1,4 @@
-"""vLLM waits for the tokens that it sampled.
-
-## What it finds
-
-The read of sampled tokens at the end of each step of the engine.
-
-## How it shows in the trace
-
-Frames of `vllm/v1/worker/` around a copy to the host or an event's synchronize.
-
-## Example
-
-```python
-tokens = x.argmax(-1)
-result = tokens.tolist()
-```
-
-## Use instead
-
-Not run: this needs vLLM.
-
-```python
-tokens = x.argmax(-1)
-result = tokens.tolist()  # read while the next step runs: --async-scheduling
-```
-
-## Versions
-
-Checked in the source of vLLM's V1 engine, not measured. `SchedulerConfig.async_scheduling` was False by default and is
-None in later versions, which `VllmConfig` changes to True unless something forbids it.
-
-## References
-
-- https://docs.vllm.ai/en/latest/configuration/engine_args.html
-- vllm/v1/worker/gpu_model_runner.py (_to_list), vllm/v1/worker/gpu/async_utils.py (get_output)
-- vllm/config/scheduler.py, vllm/config/vllm.py
-"""
+"""Match a wait in one of the places of the table."""
 
 from __future__ import annotations
 
@@ -42,16 +6,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
-
-ID = "vllm"
-NAME = "vLLM waits for sampled tokens"
-CAUSE = Cause.CTRL
-WHY = """\
-The scheduler needs the tokens on the host to end requests and to send text, before it can plan the next step.
-"""
-WHEN_FINE = """\
-Always, if the host has already planned the next step: then the host waits for the device, not the device for the host.
-"""
 
 _PLACES = (
     # gpu/async_utils.py, AsyncOutput.get_output: copy_event.synchronize(), beside the step that runs
@@ -84,5 +38,4 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

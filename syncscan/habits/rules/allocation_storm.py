@@ -1,37 +1,7 @@
-"""Memory that is allocated from the driver in every step, instead of from the caching allocator.
+"""Yield the habit if most steps after the first allocate device memory or pin host memory.
 
-## What it finds
-
-Calls that allocate device memory, or pin host memory, in most of the steps after the first, unless a sync's finding
-already counts them.
-
-## How it shows in the trace
-
-`cudaMalloc`, `cuMemMap`, `cudaHostAlloc` and the like in every step.
-
-## Example
-
-```python
-for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
-    train(batch.to(device), target.to(device))
-    torch.cuda.empty_cache()
-```
-
-## Use instead
-
-```python
-for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
-    train(batch.to(device), target.to(device))
-```
-
-## What it would save
-
-The step is replayed without these calls.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf
-- sample_traces/programs/stalls.py
+Calls that a sync's finding counts aren't counted again: those that waited for the device, or that free memory.
+Calls of a merely informational finding count.
 """
 
 from __future__ import annotations
@@ -45,35 +15,17 @@ from syncscan.habits.context import Context
 from syncscan.model.arrays import distinct, median
 from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.runtime_calls import allocates, api_name, frees, pins, unmaps
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="allocation-storm",
-    area=Area.HOST,
-    title="Memory is allocated from the driver in every step",
-    why=(
-        "The caching allocator hands out memory in less than a µs; if it has no free block, it calls the driver, which "
-        "takes 20 to 500 µs of host time per call."
-    ),
-    fix=(
-        "No empty_cache() in the loop; few shapes (pad to a few sizes); "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; buffers that are pinned once and reused."
-    ),
-    when_fine="In the first steps, and after each new largest shape, while the cache still grows.",
-)
 LEAST = 2
 """Fewest calls per step; a single one may be a straggler."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit if most steps after the first allocate device memory or pin host memory.
-
-    Calls that a sync's finding counts aren't counted again: those that waited for the device, or that free memory.
-    Calls of a merely informational finding count.
-    """
     rows = _calls(context)
     if not rows or not _steady(context, rows):
         return
@@ -82,7 +34,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     given_back = [f for f in context.findings if any(_gives_back(context, o.sync.calls) for o in f.occurrences)]
     yield context.habit(
-        ADVICE,
+        advice_of("allocation-storm"),
         rows,
         took,
         _evidence(context, rows, took, [f.id for f in given_back]),

@@ -1,53 +1,4 @@
-"""Input copies on the stream of the training kernels, so that they can't overlap.
-
-## What it finds
-
-Pinned input copies on a stream that also runs kernels, in a device-bound step.
-
-## How it shows in the trace
-
-`Memcpy HtoD (Pinned -> Device)` on the kernels' stream, with no kernel running meanwhile.
-
-## Example
-
-```python
-for batch, target in torch.utils.data.DataLoader(samples, batch_size=16, pin_memory=True):
-    train(batch.to(device, non_blocking=True), target.to(device, non_blocking=True))
-```
-
-## Use instead
-
-Not run: streams need a GPU.
-
-```python
-copying = torch.cuda.Stream()
-
-def ahead(loader):
-    following = None
-    for batch, target in loader:
-        with torch.cuda.stream(copying):
-            made = batch.to(device, non_blocking=True), target.to(device, non_blocking=True)
-        if following is not None:
-            yield following
-        following = made
-    yield following
-
-for batch, target in ahead(torch.utils.data.DataLoader(samples, batch_size=16, pin_memory=True)):
-    torch.cuda.current_stream().wait_stream(copying)
-    batch.record_stream(torch.cuda.current_stream())
-    target.record_stream(torch.cuda.current_stream())
-    train(batch, target)
-```
-
-## What it would save
-
-The step is replayed with the copies hidden behind kernels; the range includes a step in which they aren't.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/generated/torch.Tensor.record_stream.html
-- sample_traces/programs/copies.py, measured: 5.58 → 2.87 ms per step
-"""
+"""Yield the habit if pinned copies on a stream with kernels take a notable part of a device-bound step."""
 
 from __future__ import annotations
 
@@ -57,23 +8,11 @@ from syncscan.habits.context import Context
 from syncscan.habits.input_copies import pinned_copies
 from syncscan.model.arrays import distinct
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Change, Habit
-
-ADVICE = Advice(
-    rule="copy-in-line",
-    area=Area.STREAMS,
-    title="Input copies and kernels take turns on one stream",
-    why="A stream runs one thing at a time: the device computes nothing while the batch crosses the bus.",
-    fix=(
-        "Copy the next batch on a stream of its own while this one trains; call wait_stream before its first use and "
-        "record_stream on its tensors."
-    ),
-    when_fine="When the copy is a small part of the step, or there is no memory for a second batch.",
-)
+from syncscan.model.habit import Change, Habit
+from syncscan.rules.pages import advice_of
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit if pinned copies on a stream with kernels take a notable part of a device-bound step."""
     s = context.trace.slices
     if context.step.device_busy_us < 0.75 * context.period_us:
         return
@@ -88,7 +27,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     size = sum(c.size for c in in_line) / context.count
     yield context.habit(
-        ADVICE,
+        advice_of("copy-in-line"),
         [c.call for c in in_line],
         alone,
         [

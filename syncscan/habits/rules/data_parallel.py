@@ -1,49 +1,4 @@
-"""DataParallel: one process copies the weights to every device and gathers the outputs in every step.
-
-## What it finds
-
-`torch.nn.DataParallel` over several devices.
-
-## How it shows in the trace
-
-The scope `DataParallel.forward` with `Broadcast`, `Scatter`, `Gather` and `ReduceAddCoalesced` inside.
-
-## Example
-
-```python
-parallel = torch.nn.DataParallel(model)
-for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
-    F.cross_entropy(parallel(batch.to(device)), target.to(device)).backward()
-    optimizer.step()
-    optimizer.zero_grad()
-```
-
-## Use instead
-
-Not run: it needs several GPUs.
-
-```python
-import os
-
-torch.distributed.init_process_group("nccl")  # started by torchrun, one process per device
-rank = int(os.environ["LOCAL_RANK"])
-parallel = torch.nn.parallel.DistributedDataParallel(model.to(rank), device_ids=[rank])
-for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
-    F.cross_entropy(parallel(batch.to(rank)), target.to(rank)).backward()
-    optimizer.step()
-    optimizer.zero_grad()
-```
-
-## What it would save
-
-The step is replayed without the transfers on host and devices; the upper bound also leaves out launches for the other
-devices in forward. The collectives that replace the transfers aren't replayed.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
-- sample_traces/programs/data_parallel.py, measured: 6.30 → 3.67 ms per step
-"""
+"""Yield the habit if `DataParallel.forward` moves weights, batch, outputs and gradients between several devices."""
 
 from __future__ import annotations
 
@@ -52,26 +7,15 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="data-parallel",
-    area=Area.DEVICE,
-    title="DataParallel sends the weights to every device in every step",
-    why=(
-        "One process scatters the batch, copies all weights to the other devices, launches for all of them under one "
-        "GIL, gathers the outputs, and adds up the gradients on the first device."
-    ),
-    fix="DistributedDataParallel, one process per device: weights stay, gradients are averaged while backward runs.",
-    when_fine="For a quick trial; torch itself advises against it for anything else.",
-)
 MOVING = re.compile(r"(Broadcast|Scatter|Gather|ReduceAddCoalesced)(Backward)?")
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit if `DataParallel.forward` moves weights, batch, outputs and gradients between several devices."""
     scopes = context.rows(Category.ANNOTATION, lambda n: n == "DataParallel.forward")
     if not scopes or len(context.work.devices) < 2:
         return
@@ -82,7 +26,7 @@ def find(context: Context) -> Iterable[Habit]:
     if max(host, device) < context.notable_us:
         return
     yield context.habit(
-        ADVICE,
+        advice_of("data-parallel"),
         scopes,
         max(host, device),
         [

@@ -1,44 +1,4 @@
-"""Host memory that is fresh in every step, so that its pages are created on first touch.
-
-## What it finds
-
-Large host buffers that are allocated and freed in each step, such as a collated batch or numpy's intermediates.
-
-## How it shows in the trace
-
-Not as a slice: while capture samples the step's thread (`syncscan profile`), it counts the pages that the thread
-touches first and its time in system code meanwhile, and measures what a page costs on that machine.
-
-## Example
-
-```python
-samples = [torch.rand(3, 64, 64) for _ in range(32)]
-for _ in range(3):
-    images = torch.stack(samples)
-    train(x, labels)
-```
-
-## Use instead
-
-```python
-samples = [torch.rand(3, 64, 64) for _ in range(32)]
-images = torch.empty(32, 3, 64, 64)
-for _ in range(3):
-    torch.stack(samples, out=images)
-    train(x, labels)
-```
-
-## What it would save
-
-Likely the system's time, which reused buffers don't cost. At least the price of so many pages; at most all time of
-lines that do little else, and of freeing the memory: other threads that fill the same buffer delay each other.
-Measured: 66 % of a step that stacks 38 MB.
-
-## References
-
-- https://man7.org/linux/man-pages/man3/mallopt.3.html (`M_MMAP_THRESHOLD`, `M_TRIM_THRESHOLD`)
-- benchmarks/host_stalls.py
-"""
+"""Yield the habit for pages that the step's thread touched first while sampled, by the time they took."""
 
 from __future__ import annotations
 
@@ -51,24 +11,10 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import WorkKind, by_phase, gained, kinds
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Habit, SampledTime
+from syncscan.model.habit import Habit, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="first-touch",
-    area=Area.HOST,
-    title="The step's thread allocates fresh host memory in every step",
-    why=(
-        "The C library returns large buffers (above 32 MB always) to the system as soon as they are freed. The next "
-        "ones are new: the system clears and maps each page on first touch."
-    ),
-    fix=(
-        "Keep buffers and refill them: torch.stack(samples, out=batch), numpy's out=, tensor.copy_; pinning "
-        "a buffer once also saves a copy. Without a change to the program, set MALLOC_MMAP_MAX_=0 and "
-        "MALLOC_TRIM_THRESHOLD_=10000000000 in its environment, or use jemalloc, so that freed memory is reused."
-    ),
-    when_fine="When the device is busy meanwhile, or memory is scarce.",
-)
 SPREAD = (0.6, 1.75)
 """Range of a page's cost, relative to touching fresh pages right after the samples: what is written and what else is in
 the caches matters (1.1 to 1.6 times as much in torch.ones and torch.stack of 40 MB, glibc 2.36, 2 cores, a virtual
@@ -124,13 +70,14 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit for pages that the step's thread touched first while sampled, by the time they took."""
     sampled = context.sampled
     touched = _touched(sampled) if sampled else None
     if sampled is None or touched is None or touched.likely_us < context.notable_us:
         return
     low, likely, high = touched.surely_us, touched.likely_us, touched.most_us
-    habit = context.habit(ADVICE, [], min(high, context.period_us), _evidence(context, sampled, touched))
+    habit = context.habit(
+        advice_of("first-touch"), [], min(high, context.period_us), _evidence(context, sampled, touched)
+    )
     yield replace(habit, gain=gained(context, likely, low, high), per_step=1.0, sampled=_placed(sampled, touched))
 
 

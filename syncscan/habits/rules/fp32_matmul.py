@@ -1,38 +1,4 @@
-"""Matrix products in fp32 arithmetic on a chip with tensor cores.
-
-## What it finds
-
-Plain fp32 kernels under matrix products, on a chip with tensor cores by its compute capability.
-
-## How it shows in the trace
-
-Kernels called `…sgemm…`, `…gemm_f32f32_f32f32_f32…`, `…simt_sgemm…` below `aten::mm`, `aten::addmm`, `aten::bmm` or
-`aten::linear`; convolutions aren't checked.
-
-## Example
-
-```python
-result = model(x)
-```
-
-## Use instead
-
-```python
-torch.set_float32_matmul_precision("high")  # tf32, on Ampere and later
-result = model(x)
-```
-
-## What it would save
-
-The step is replayed with the products shortened as far as such products are on that generation: likely, at least and
-at most.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html
-- https://docs.pytorch.org/docs/stable/amp.html
-- sample_traces/programs/tips.py, measured: 12.85 → 3.18 ms per step
-"""
+"""Yield the habit if fp32 matrix products take a notable part of the step on a chip with tensor cores."""
 
 from __future__ import annotations
 
@@ -49,20 +15,10 @@ from syncscan.facts.nesting import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="fp32-matmul",
-    area=Area.DEVICE,
-    title="Matrix products run in fp32 beside idle tensor cores",
-    why="fp32 products use the chip's regular arithmetic units; its tensor cores are faster, at lower precision.",
-    fix=(
-        'torch.set_float32_matmul_precision("high") for tf32 (Ampere and later), or torch.autocast("cuda", '
-        "torch.bfloat16) around forward and loss."
-    ),
-    when_fine="When the products need all 24 bits: ill-conditioned solves, comparisons with a reference.",
-)
 FP32 = re.compile(r"sgemm|gemm_f32f32_f32f32_f32|gemmsn_|gemm_fp32|simt_s?gemm")
 WORD = "gemm"
 """A word in the names of all these kernels."""
@@ -78,7 +34,7 @@ class _Chip(msgspec.Struct, frozen=True):
     """Remaining part of the products' time: likely, at most and at least."""
 
 
-_TF32 = ADVICE.fix
+_TF32 = advice_of("fp32-matmul").fix
 _BF16 = (
     'torch.autocast("cuda", torch.bfloat16) around forward and loss; tf32 gains little on this chip '
     '(torch.set_float32_matmul_precision("high")).'
@@ -107,7 +63,6 @@ NO_TENSOR_CORES = re.compile(r"GTX 16|MX\d50|\bT(400|500|550|600|1000|1200)\b")
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit if fp32 matrix products take a notable part of the step on a chip with tensor cores."""
     tensor_cores = _tensor_cores(context)
     if tensor_cores is None:
         return
@@ -124,7 +79,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     longest = int(rows[in_step][s.dur[rows[in_step]].argmax()])
     yield context.habit(
-        replace(ADVICE, fix=chip.fix),
+        replace(advice_of("fp32-matmul"), fix=chip.fix),
         [call_of[longest], *(c for r, c in call_of.items() if r != longest)],
         took,
         [

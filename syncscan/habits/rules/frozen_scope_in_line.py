@@ -1,58 +1,6 @@
-"""Work before the trained part of a step that needs no gradients and could run a step ahead, on its own stream.
+"""Yield outermost scopes before the first op with gradients that have a notable part of device time.
 
-## What it finds
-
-An outermost scope before the first op with gradients that has at least a tenth of device time, in a device-bound
-step.
-
-## How it shows in the trace
-
-A `record_function` scope without ops recorded for autograd, with its kernels on the stream of the trained part and
-before it.
-
-## Example
-
-```python
-encoder = torch.nn.Linear(64, 64).to(device)
-for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
-    with torch.profiler.record_function("encode"), torch.no_grad():
-        features = encoder(batch.to(device))
-    train(features, target.to(device))
-```
-
-## Use instead
-
-Not run: streams need a GPU.
-
-```python
-encoder = torch.nn.Linear(64, 64).to(device)
-encoding = torch.cuda.Stream()
-
-def encoded(loader):
-    following = None
-    for batch, target in loader:
-        with torch.cuda.stream(encoding), torch.no_grad():
-            made = encoder(batch.to(device, non_blocking=True)), target.to(device, non_blocking=True)
-        if following is not None:
-            yield following
-        following = made
-    yield following
-
-for features, target in encoded(torch.utils.data.DataLoader(samples, batch_size=16, pin_memory=True)):
-    torch.cuda.current_stream().wait_stream(encoding)
-    features.record_stream(torch.cuda.current_stream())
-    train(features, target)
-```
-
-## What it would save
-
-An upper bound: two streams share a device, and a trace doesn't show how much they gain (encoder beside decoder on an
-H200: at most 23 %, measured 6 %).
-
-## References
-
-- https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-streams
-- sample_traces/programs/pipeline.py
+A scope that communicates gathers weights or waits for other ranks, and isn't a frozen part.
 """
 
 from __future__ import annotations
@@ -67,28 +15,12 @@ from syncscan.habits.context import Context
 from syncscan.model.arrays import among, numbered
 from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.slice_names import is_collective, is_collective_kernel, is_loader, is_step
 from syncscan.model.trace import NONE, Category
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="frozen-scope-in-line",
-    area=Area.STREAMS,
-    title="A part without gradients runs before the trained part on the same stream",
-    why=(
-        "A frozen encoder or an augmentation doesn't depend on the weights that the step trains, so it could "
-        "work on the next batch while this one trains."
-    ),
-    fix=(
-        "If it reads no trained weight, run it for batch n+1 on a second torch.cuda.Stream while batch n "
-        "trains; synchronize with wait_stream and record_stream."
-    ),
-    when_fine=(
-        "When each part fills the device alone, as two streams share it. Expect a few percent, not the bound "
-        "(measured on an H200: 6 % where the bound said 23 %)."
-    ),
-)
 SHARE = 0.1
 """Least part of device time that must lie in the scope."""
 BUSY = 0.75
@@ -100,10 +32,6 @@ TORCHS = re.compile(r"(nccl|rccl|gloo|ucc|mpi|xccl|hccl):|Optimizer\.|(Fully|FSD
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield outermost scopes before the first op with gradients that have a notable part of device time.
-
-    A scope that communicates gathers weights or waits for other ranks, and isn't a frozen part.
-    """
     s, trace = context.trace.slices, context.trace
     if context.step.device_busy_us < BUSY * context.period_us:
         return
@@ -128,7 +56,7 @@ def find(context: Context) -> Iterable[Habit]:
         ):
             continue
         yield context.habit(
-            ADVICE,
+            advice_of("frozen-scope-in-line"),
             same_name,
             min(took, other_work),
             [

@@ -1,45 +1,7 @@
-"""Python's garbage collector running on the step's thread.
+"""Yield the habit for the collections that capture recorded on the steps' own threads.
 
-## What it finds
-
-Collections of Python's garbage collector on the step's own thread.
-
-## How it shows in the trace
-
-Not as a slice: capture records each collection of the recorded steps with `gc.callbacks`, with its generation and
-duration.
-
-## Example
-
-```python
-import gc
-
-for _ in range(3):
-    train(x, labels)
-    gc.collect()
-```
-
-## Use instead
-
-```python
-import gc
-
-gc.collect()
-gc.freeze()
-for _ in range(3):
-    train(x, labels)
-```
-
-## What it would save
-
-The step is replayed without collections of a generation that most steps collect. The recorded steps don't show how
-often rarer ones occur, so those are an upper bound. At most, the rest of the step gets shorter too, since a collection
-leaves cold caches behind.
-
-## References
-
-- https://docs.python.org/3/library/gc.html#gc.freeze
-- sample_traces/programs/stalls.py
+Those of a generation that most steps collect are replayed. The few recorded steps don't show how often rarer ones
+occur: they cost at most the difference of mean and median of the steps timed without the profiler.
 """
 
 from __future__ import annotations
@@ -52,20 +14,9 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.model.capture import Collection
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
-
-ADVICE = Advice(
-    rule="garbage-collection",
-    area=Area.HOST,
-    title="Python's garbage collector runs in the step",
-    why="A collection stops the thread that launches the work while it traverses the program's objects.",
-    fix=(
-        "gc.freeze() after setup, so that its objects aren't traversed again; a higher gc.set_threshold; or "
-        "gc.disable() and one gc.collect() every few hundred steps. No gc.collect() in the loop."
-    ),
-    when_fine="When reference cycles hold memory that the next step needs.",
-)
+from syncscan.rules.pages import advice_of
 
 COLD = 1.4
 """Largest factor by which the rest of the step is longer after a collection, whose objects replace the thread's own in
@@ -76,11 +27,6 @@ Collected = Mapping[ThreadInterval, Collection]
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit for the collections that capture recorded on the steps' own threads.
-
-    Those of a generation that most steps collect are replayed. The few recorded steps don't show how often rarer ones
-    occur: they cost at most the difference of mean and median of the steps timed without the profiler.
-    """
     steps = _by_step(context)
     usual = _usual(context, steps)
     rare = {interval: c for own in steps.values() for interval, c in own.items() if interval not in usual}
@@ -94,7 +40,7 @@ def find(context: Context) -> Iterable[Habit]:
     most_removed = (*collected, *_slowed(context, steps))
     changes = tuple(Change(host=host, unstretched=True) for host in (tuple(usual), most_removed, fewest))
     evidence = [_collections(context, collected), *([_seldom(context, steps, rare, most)] if rare else [])]
-    habit = context.habit(ADVICE, [], cost, evidence, changes if usual else ())
+    habit = context.habit(advice_of("garbage-collection"), [], cost, evidence, changes if usual else ())
     yield replace(habit, per_step=len(collected) / context.count)
 
 

@@ -1,44 +1,4 @@
-"""A step whose device waits for the host's launches, proven by its time without the profiler or by their number.
-
-## What it finds
-
-Many short kernels in a step that is certainly bound by launches: by its unprofiled time, or by their sheer number.
-(Their number alone proves it from some thousands on.)
-
-## How it shows in the trace
-
-Launch after launch on the host, and gaps between the kernels. Only launches count that a graph can hold: between two
-syncs, with no loader and no other work of the host in between. The report lists them by phase, and what prevents a
-single graph by its line.
-
-## Example
-
-```python
-for _ in range(3):
-    result = model(x)
-```
-
-## Use instead
-
-Not run: compiling takes longer than a test.
-
-```python
-compiled = torch.compile(model, mode="reduce-overhead")
-for _ in range(3):
-    result = compiled(x)
-```
-
-## What it would save
-
-The step is replayed as one graph if that holds all of it, and with its network compiled, which leaves the optimizer's
-launches and some µs per parameter.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
-- https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
-- sample_traces/launches, measured: 9.02 → 1.57 ms per step as one graph
-"""
+"""Yield the habit for many short kernels in a step that is certainly launch-bound, as far as graphs hold them."""
 
 from __future__ import annotations
 
@@ -55,23 +15,11 @@ from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
 from syncscan.model.arrays import Int64
 from syncscan.model.duration import duration
 from syncscan.model.finding import Phase
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="launch-bound",
-    area=Area.DEVICE,
-    title="The step is bound by its launches",
-    why="Launching the step's kernels takes the host longer than running them takes the device, so the device waits.",
-    fix=(
-        'torch.compile(mode="reduce-overhead") or a CUDA graph launches them all at once; larger batches and fused '
-        "ops reduce their number."
-    ),
-    when_fine=(
-        "When shapes or control flow change between steps: graphs need them fixed (for generation, a static cache)."
-    ),
-)
 PARTLY = (
     'torch.compile(model, mode="reduce-overhead") launches the model\'s kernels at once. A wait inside the model ends '
     "each graph: remove it first. Host work between calls of the model remains."
@@ -101,7 +49,6 @@ them (1.0 in 56 recordings of programs that don't change)."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit for many short kernels in a step that is certainly launch-bound, as far as graphs hold them."""
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
         return
     elsewhere = said_elsewhere(context)
@@ -119,7 +66,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     runs = runs_of(context, parts, elsewhere)
     habit = context.habit(
-        ADVICE if in_one_graph else replace(ADVICE, fix=PARTLY),
+        advice_of("launch-bound") if in_one_graph else replace(advice_of("launch-bound"), fix=PARTLY),
         [],
         took,
         _evidence(context, parts, took, mean_ns, in_one_graph),

@@ -1,48 +1,4 @@
-"""Code that is loaded, and libraries that are set up, on first use, in recorded steps.
-
-## What it finds
-
-Calls that query or set a kernel's attributes and take over 100 µs, 20 times as long as usual; launches of that length
-during which CUPTI recorded that a kernel was loaded; a few launches of over 10 ms that nothing queued can have held; a
-`cudaFree` of that length on an idle device, as libraries call it once to set themselves up.
-
-## How it shows in the trace
-
-One of many `cudaFuncSetAttribute`, `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor…` takes
-milliseconds; rows `Lazy Function Loading` and `Runtime Triggered Module Loading` of category `overhead` lie inside it.
-Where these aren't recorded, as on ROCm, 8 of 39 launches take 60 to 270 ms, the others some µs.
-
-## Example
-
-```python
-import time
-
-begin = time.perf_counter()
-train(x, labels)
-first = time.perf_counter() - begin
-```
-
-## Use instead
-
-```python
-import time
-
-for _ in range(10):
-    train(x, labels)
-begin = time.perf_counter()
-train(x, labels)
-usual = time.perf_counter() - begin
-```
-
-## What it would save
-
-The step is replayed with the usual length of these calls. Later steps don't have them.
-
-## References
-
-- https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/lazy-loading.html
-- sample_traces/programs/inference.py
-"""
+"""Yield the habit if calls that load kernels take a notable part of the steps."""
 
 from __future__ import annotations
 
@@ -56,25 +12,12 @@ from syncscan.facts.full_queue import held_by_queue
 from syncscan.habits.context import Context
 from syncscan.model.arrays import quantile
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.runtime_calls import api_name, is_launch, may_load_a_kernel
 from syncscan.model.trace import CALLS, Category, Trace
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="lazy-loading",
-    area=Area.HOST,
-    title="Calls load code or set a library up, once, on first use",
-    why=(
-        "CUDA and HIP load a kernel and its module when it is first queried or launched: tens of µs to hundreds of ms "
-        "on the host, and the device may have to be idle meanwhile. Libraries create their handles likewise."
-    ),
-    fix=(
-        "Warm up before the steps that matter, with every shape and dtype; or CUDA_MODULE_LOADING=EAGER, which loads "
-        "everything at program start."
-    ),
-    when_fine="In the first steps of a long run, as it happens once.",
-)
 LONG_NS = 100_000
 """Such a call that takes longer loads something: of 466 in a cold start (H200, torch 2.11, `inference.cold`) eight do
 so, as CUPTI recorded for each, and the others take at most 68 µs."""
@@ -84,7 +27,6 @@ _LOADING = frozenset({"Lazy Function Loading", "Runtime Triggered Module Loading
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit if calls that load kernels take a notable part of the steps."""
     trace = context.trace
     launches = {*_launches(context), *long_first_launches(trace).tolist()}
     loading = sorted(launches | {*_askers(context)}, key=trace.slices.ts.item)
@@ -98,7 +40,7 @@ def find(context: Context) -> Iterable[Habit]:
     longest = max(rows, key=trace.slices.dur.item)
     name, alike = api_name(trace.name(longest)), len(trace.lengths_like(longest))
     count = "1 call loads code or sets" if len(rows) == 1 else f"{len(rows)} calls load code or set"
-    advice = replace(ADVICE, title=f"{count} a library up, once, on first use")
+    advice = replace(advice_of("lazy-loading"), title=f"{count} a library up, once, on first use")
     evidence = [
         f"{count} a library up: {duration(took / 1e3)} in total, longer than others of their names",
         f"the longest is {name}: {duration(trace.slices.dur.item(longest) / 1e3)}, one of {alike} in the trace",

@@ -1,51 +1,4 @@
-"""Another Python thread that holds the interpreter's lock (GIL) while the step's thread waits for it.
-
-## What it finds
-
-A thread of the program that runs Python beside the step: a reporter, a parser, a thread that prepares batches.
-
-## How it shows in the trace
-
-Not as a slice: while capture samples the step's thread (`syncscan profile`), it reads how long that thread and other
-Python threads were on a core. Time counts if the step's thread was off its core, not for lack of one and in code that
-doesn't wait by itself, while another thread ran; without the part that chance explains, as for threads without the
-lock.
-
-## Example
-
-```python
-import threading
-
-counting = threading.Thread(target=lambda: sum(len(str(k)) for k in range(100_000)))
-counting.start()
-for _ in range(3):
-    train(x, labels)
-counting.join()
-```
-
-## Use instead
-
-```python
-import subprocess
-import sys
-
-counting = subprocess.Popen([sys.executable, "-c", "sum(len(str(k)) for k in range(100_000))"])
-for _ in range(3):
-    train(x, labels)
-counting.wait()
-```
-
-## What it would save
-
-Likely the time that the thread was blocked, also in backward, where autograd's thread is blocked with it. At least half
-of what was certainly the lock's; at most what was likely the lock's, and the uncertainty of its samples. Measured: 41
-to 88 % of small steps beside one such thread.
-
-## References
-
-- https://docs.python.org/3/library/sys.html#sys.setswitchinterval
-- benchmarks/host_stalls.py
-"""
+"""Yield the habit for time that the step's thread was off its core while another Python thread ran."""
 
 from __future__ import annotations
 
@@ -58,30 +11,15 @@ from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, deviation, gaine
 from syncscan.habits.stopped_thread import Stopped, stopped_by_others
 from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Habit, SampledTime
+from syncscan.model.habit import Habit, SampledTime
 from syncscan.model.host import OtherThread, SampledHost
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="lock-held",
-    area=Area.HOST,
-    title="Another thread holds the GIL, and the step waits for it",
-    why=(
-        "Only one thread runs Python at a time. Each torch op releases the GIL and reacquires it; a thread "
-        "that took it meanwhile keeps it for up to 5 ms, and longer in a call that doesn't release it."
-    ),
-    fix=(
-        "Do that work in another process (DataLoader workers, multiprocessing, a ProcessPoolExecutor), or "
-        "rarely and in calls that release the GIL (torch, numpy, zlib). sys.setswitchinterval(5e-4) makes each "
-        "wait ten times shorter if that thread runs plain Python."
-    ),
-    when_fine="When the device is busy meanwhile.",
-)
 NAMED = 2
 """Number of threads named in the evidence."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit for time that the step's thread was off its core while another Python thread ran."""
     sampled = context.sampled
     stopped = stopped_by_others(sampled) if sampled else None
     if sampled is None or stopped is None or stopped.surely_us < context.notable_us:
@@ -91,7 +29,9 @@ def find(context: Context) -> Iterable[Habit]:
         return
     sure = deviation(samples)
     low, high = SURELY * (1 - sure) * stopped.surely_us, min((1 + sure) * stopped.likely_us, stopped.most_us)
-    habit = context.habit(ADVICE, [], stopped.likely_us, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
+    habit = context.habit(
+        advice_of("lock-held"), [], stopped.likely_us, _evidence(sampled, stopped), confidence=Confidence.MEDIUM
+    )
     placed = SampledTime(_waits_for(sampled), stopped.by_phase)
     yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0, sampled=placed)
 

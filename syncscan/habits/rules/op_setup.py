@@ -1,39 +1,4 @@
-"""Ops that set something up in many of their calls, such as a plan for each new shape.
-
-## What it finds
-
-Ops of torch that launch little and take over 1 ms of host time themselves, outside of all ops and calls inside them.
-
-## How it shows in the trace
-
-`aten::_cudnn_attention_forward` with one launch takes 4 ms, other ops some 10 µs. With bf16 or fp16, cuDNN's
-attention makes a plan for each new length.
-
-## Example
-
-```python
-for length in range(5, 8):
-    train(x[:length], labels[:length])
-```
-
-## Use instead
-
-```python
-for length in (5, 6, 7):
-    bucket = 8
-    train(F.pad(x[:length], (0, 0, 0, bucket - length)), labels[:bucket])
-```
-
-## What it would save
-
-The step is replayed without that time. Once no shape is new, nothing is left to gain. Measured: a fine-tuning step of
-batches of many lengths took 37 % less with other kernels for attention (H100, torch 2.11).
-
-## References
-
-- https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cuda.enable_cudnn_sdp
-- https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cudnn.torch.backends.cudnn.benchmark
-"""
+"""Yield a habit for each op whose long calls take a notable part of the steps."""
 
 from __future__ import annotations
 
@@ -45,25 +10,11 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval, union
 from syncscan.model.trace import NONE, Category
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="op-setup",
-    area=Area.HOST,
-    title="An op sets something up in its calls, which takes far longer than its launches",
-    why=(
-        "Libraries choose an algorithm or build a plan when an op first sees a shape: milliseconds on the host, and "
-        "again for each new one."
-    ),
-    fix=(
-        "Pad inputs to a few lengths (buckets), so that shapes repeat, and warm up with each of them. For attention, "
-        "torch.backends.cuda.enable_cudnn_sdp(False) chooses kernels without a plan; for convolutions, leave "
-        "torch.backends.cudnn.benchmark off where shapes change."
-    ),
-    when_fine="In the first steps of a run whose shapes repeat: it happens once for each.",
-)
 LONG_NS = 1_000_000
 """Host time of an op itself from which on it does more than dispatch. In 52 recordings, only cold starts, ops with many
 launches and single calls (up to 2.7 ms, pauses of the system) take longer."""
@@ -78,7 +29,6 @@ GAP_NS = 100_000
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield a habit for each op whose long calls take a notable part of the steps."""
     trace = context.trace
     rows = _long(context)
     names = trace.slices.name[rows]
@@ -101,7 +51,7 @@ def _habit(context: Context, op: str, calls: Int64) -> Iterator[Habit]:
         f"what they launch: {duration(took_us)} per step"
     ]
     change = Change(host=tuple(intervals), unstretched=True)
-    yield context.habit(replace(ADVICE, title=title), calls.tolist(), took_us, evidence, [change])
+    yield context.habit(replace(advice_of("op-setup"), title=title), calls.tolist(), took_us, evidence, [change])
 
 
 def _long(context: Context) -> Int64:

@@ -1,51 +1,4 @@
-"""Two streams that wait for each other in every step and so never overlap.
-
-## What it finds
-
-Two of the program's streams with a tenth of device time each, at least two stream waits per step, and no overlap.
-
-## How it shows in the trace
-
-`cudaStreamWaitEvent` in both directions in every step, and kernels that take turns. Streams of collectives and of
-libraries don't count.
-
-## Example
-
-```python
-first, second = torch.cuda.Stream(), torch.cuda.Stream()
-for _ in range(3):
-    with torch.cuda.stream(first):
-        hidden = model[0](x)
-    second.wait_stream(first)
-    with torch.cuda.stream(second):
-        result = model[2](hidden)
-    first.wait_stream(second)
-```
-
-## Use instead
-
-Not run: streams need a GPU.
-
-```python
-first, second = torch.cuda.Stream(), torch.cuda.Stream()
-for _ in range(3):
-    with torch.cuda.stream(first):
-        hidden = model[0](x)
-    second.wait_stream(first)
-    hidden.record_stream(second)
-    with torch.cuda.stream(second):
-        result = model[2](hidden)
-```
-
-## What it would save
-
-An upper bound, the work of the smaller stream, since two streams share a device.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/generated/torch.cuda.Stream.html#torch.cuda.Stream.wait_stream
-- sample_traces/programs/pipeline.py
-"""
+"""Yield pairs of the program's streams with notable work, at least two stream waits per step, and no overlap."""
 
 from __future__ import annotations
 
@@ -57,31 +10,17 @@ from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.habit import Habit
 from syncscan.model.runtime_calls import is_stream_wait
 from syncscan.model.slice_names import is_collective_kernel
 from syncscan.model.trace import NONE, Category, Trace
+from syncscan.rules.pages import advice_of
 
-ADVICE = Advice(
-    rule="streams-in-turn",
-    area=Area.STREAMS,
-    title="Two streams wait for each other and never overlap",
-    why=(
-        "Each stream waits for the other in every step, so they take turns as if on one stream, at the cost of events. "
-        "Work on the default stream that both must wait for has the same effect."
-    ),
-    fix=(
-        "Keep only the wait that passes a tensor: the consumer waits for the producer. record_stream is enough "
-        "to protect memory from reuse; keep the work of both off the default stream."
-    ),
-    when_fine="When each stream's input is the other's output of the same step; then one stream would do.",
-)
 SHARE, OVERLAP = 0.1, 0.05
 """Least part of device time on each stream, and largest part of the smaller one's that may overlap."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield pairs of the program's streams with notable work, at least two stream waits per step, and no overlap."""
     waits = context.rows(Category.RUNTIME, is_stream_wait, main=False)
     if len(waits) < 2 * context.count:
         return
@@ -98,7 +37,7 @@ def find(context: Context) -> Iterable[Habit]:
                 alternate = shared <= OVERLAP * least and _in_turns(context, device, a, b)
                 if alternate and not _librarys_own(context, device, a, b):
                     yield context.habit(
-                        ADVICE,
+                        advice_of("streams-in-turn"),
                         waits,
                         least * a_step,
                         [

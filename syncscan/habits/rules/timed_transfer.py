@@ -1,43 +1,4 @@
-"""A timed interval that contains a copy of the input to the device.
-
-## What it finds
-
-A copy of the input to the device between the two events of a timed interval.
-
-## How it shows in the trace
-
-A copy to the device whose call lies between the two `cudaEventRecord` of a pair that `cudaEventElapsedTime` reads.
-
-## Example
-
-```python
-import time
-
-batch = torch.randn(16, 64)
-begin = time.perf_counter()
-result = model(batch.to(device))
-took = time.perf_counter() - begin
-```
-
-## Use instead
-
-```python
-import time
-
-batch = torch.randn(16, 64).to(device)
-begin = time.perf_counter()
-result = model(batch)
-took = time.perf_counter() - begin
-```
-
-## What it would save
-
-None per step: it distorts a measurement, so the copy's time is reported without a gain.
-
-## References
-
-- https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers
-"""
+"""Yield the habit for copies to the device between the two events of timed intervals."""
 
 from __future__ import annotations
 
@@ -50,21 +11,12 @@ from syncscan.habits.context import Context
 from syncscan.habits.event_timing import event_timings
 from syncscan.habits.input_copies import pageable_copies, pinned_copies
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.habit import Habit
 from syncscan.model.interval import Cover, Interval, union_of
-
-ADVICE = Advice(
-    rule="timed-transfer",
-    area=Area.TIMING,
-    title="The timed interval contains a copy of the input to the device",
-    why="The time then includes the bus and the host as well as the model, and varies with both.",
-    fix="Copy the input before the first event, or time it separately.",
-    when_fine="When you want to measure the time from a request on the host to its result.",
-)
+from syncscan.rules.pages import advice_of
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit for copies to the device between the two events of timed intervals."""
     timed = union_of([Interval(timing.begin, timing.end) for timing in context.kept(event_timings)])
     if not timed:
         return
@@ -80,7 +32,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     size = sum(c.size for c in timed_copies) / context.count / 1e6
     yield context.habit(
-        ADVICE,
+        advice_of("timed-transfer"),
         [c.call for c in timed_copies],
         None,
         [f"{size:.2f} MB per step are copied inside the timed interval: {duration(took)} of it"],
