@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from syncscan.load import reference
 from syncscan.model.trace import Trace
+from tests.load import reference
 
 MAIN = 100
 """Pid of the process, and tid of its main thread."""

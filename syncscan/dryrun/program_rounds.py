@@ -1,6 +1,6 @@
 """Find the loop that a program without an optimizer repeats, and tell when each of its rounds begins.
 
-Every call of torch is a look at the running frames. Between two looks a loop has come round where a frame went back to
+A call of torch is a look at the running frames. Between two looks a loop has come round where a frame went back to
 an earlier instruction, or made the same call again. Once the simulated device has worked for a while, the outermost
 loop that has come round a few times is what the program repeats; loops in a network's own code are its layers.
 """
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from syncscan.dryrun.ways import RUNNER
+from syncscan.dryrun.running_frames import Move, RunningFrames
 from syncscan.facts.loops import Loop, Loops
 from syncscan.model.libraries import package_of
 
@@ -28,10 +28,11 @@ SET_UP = frozenset(
     "rand randn empty_like zeros_like ones_like manual_seed _has_compatible_shallow_copy_type _set_grad_enabled".split()
 )
 """Calls that make, move and initialize a network's parameters: loops that do nothing else are preparation."""
-SETTING_UP = frozenset("__init__ reset_parameters _init_weights init_weights load_state_dict _apply".split())
-"""Functions in which a network is built and filled; so are those of `torch.nn.init`."""
 LAYERS = 10
 """Multiple of that time after which a loop within a network counts too: a program may lie within one's `forward`."""
+EACH, SELDOM = 1_000, 7
+"""First calls that are looked at, each of them, and how many later calls share a look until the loop is chosen: a look
+takes a third of what the rest of the dry run takes for a small op."""
 AGAIN = 1_000
 """Looks after which a program that caught the stop is stopped again: what runs at its end is left in peace."""
 
@@ -81,7 +82,8 @@ class ProgramRounds:
         self._layer = importlib.import_module("torch").nn.Module._call_impl.__code__
         self._loops = Loops()
         self._around: dict[tuple[int, int], tuple[CodeType, list[Loop]]] = {}
-        self._path: list[tuple[FrameType, int]] = []
+        self._returns: dict[tuple[int, int, int], tuple[CodeType, RepeatedLoop | None]] = {}
+        self._frames = RunningFrames()
         self._rounds: Counter[RepeatedLoop] = Counter()
         self._worked = self._looks = 0
         self._last: dict[RepeatedLoop, int] = {}
@@ -104,12 +106,14 @@ class ProgramRounds:
         if self._stop is not None and self._looks >= self._next_stop:
             self.stop_again(self._stop)
             self._stop()
-        if not self._open:
+        if not self._open or (self.repeated is None and self._looks > EACH and self._looks % SELDOM):
             return
-        before, self._path = self._path, _path(frame)
-        if call not in SET_UP and not any(_sets_up(frame.f_code) for frame, _ in self._path):
+        moved = self._frames.look(frame)
+        if call not in SET_UP and not self._frames.set_up:
             self._worked = self._looks
-        came_round = self._came_round(before)
+        if moved is None or moved.now > moved.before:
+            return
+        came_round = self._came_round(moved)
         if came_round is None:
             return
         if self.repeated is not None:
@@ -123,29 +127,23 @@ class ProgramRounds:
 
     def close(self) -> None:
         """Look for no loop, and let go of the program's frames: an optimizer has stepped, or the program is over."""
-        self._open, self._path = False, []
+        self._open = False
+        self._frames.clear()
 
     def stop_again(self, stop: Callable[[], None]) -> None:
         """Call this after a while at a look, and again: a program may catch what it raises, and go on."""
         self.close()
         self._stop, self._next_stop = stop, self._looks + AGAIN
 
-    def _came_round(self, before: list[tuple[FrameType, int]]) -> RepeatedLoop | None:
-        """Return the loop that has come round since the last look."""
-        at = 0
-        for was, now in zip(before, self._path, strict=False):
-            if was[0] is not now[0] or was[1] != now[1]:
-                break
-            at += 1
-        moved = at < min(len(before), len(self._path)) and before[at][0] is self._path[at][0]
-        if not moved:  # the frame outside of it made the same call again
-            at -= 1
-        if at < 0 or not before or self._path[at][1] > before[at][1]:
-            return None
-        code = self._path[at][0].f_code
-        was_in = _line_of(code, before[at][1])
-        loops = [loop for loop in self._loops_around(code, self._path[at][1]) if loop.holds(was_in)]
-        return RepeatedLoop(code, loops[-1]) if loops else None
+    def _came_round(self, moved: Move) -> RepeatedLoop | None:
+        """Return the innermost loop of a function that came round as it went back, or made the same call again."""
+        code = moved.frame.f_code
+        key = id(code), moved.before, moved.now
+        if key not in self._returns:
+            was_in = _line_of(code, moved.before)
+            loops = [loop for loop in self._loops_around(code, moved.now) if loop.holds(was_in)]
+            self._returns[key] = code, RepeatedLoop(code, loops[-1]) if loops else None
+        return self._returns[key][1]
 
     def _loops_around(self, code: CodeType, instruction: int) -> list[Loop]:
         """Return the loops of a function around an instruction, outermost first; torch's and Python's don't count."""
@@ -175,7 +173,7 @@ class ProgramRounds:
 
     def _running(self, *, layers: bool) -> Iterator[RepeatedLoop]:
         """Yield the loops that run now, outermost first, those of a network's layers only if asked for."""
-        for frame, instruction in self._path:
+        for frame, instruction in zip(self._frames.frames, self._frames.instructions, strict=True):
             if frame.f_code is self._layer and not layers:
                 return
             yield from (RepeatedLoop(frame.f_code, loop) for loop in self._loops_around(frame.f_code, instruction))
@@ -185,19 +183,6 @@ def _line_of(code: CodeType, at: int) -> int:
     """Return the line of an instruction; the function's first where it has none."""
     lines = (line for begin, end, line in code.co_lines() if begin <= at < end and line is not None)
     return next(lines, code.co_firstlineno)
-
-
-def _sets_up(code: CodeType) -> bool:
-    return code.co_name in SETTING_UP or code.co_filename.endswith("torch/nn/init.py")
-
-
-def _path(frame: FrameType | None) -> list[tuple[FrameType, int]]:
-    """Return the program's frames with the instruction that each is at, outermost first."""
-    path = []
-    while frame is not None and frame.f_code.co_filename != RUNNER:
-        path.append((frame, frame.f_lasti))
-        frame = frame.f_back
-    return path[::-1]
 
 
 def _optimizers() -> bool:

@@ -14,7 +14,6 @@ from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.foreign import refused, written_by_another
 from syncscan.load.redaction import redacted
-from syncscan.load.reference import parse
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
 from syncscan.load.steps import with_chosen_steps, with_steps
@@ -45,6 +44,17 @@ def load(
     """
     with uncollected():
         return _load(os.fspath(path), progress, piece, memory_check.available() if max_memory is None else max_memory)
+
+
+def parse(text: bytes, name: str) -> Trace:
+    """Read a trace that is in memory.
+
+    Args:
+        text: its JSON.
+        name: named in messages and in the result's `info`.
+    """
+    with uncollected():
+        return _read(in_memory(text, name), name, PIECE, None, None)
 
 
 @contextmanager

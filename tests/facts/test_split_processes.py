@@ -9,10 +9,10 @@ import pytest
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
 from syncscan.facts.split_processes import of_process, processes, share_correlations
-from syncscan.load import reference
 from syncscan.model.step import Bound
 from syncscan.model.trace import Trace
 from tests.builder import MAIN, TraceBuilder, names
+from tests.load import reference
 
 
 def rank(device: int, wait: bool) -> TraceBuilder:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from syncscan import api
-from syncscan.load import reference
 from syncscan.model.trace import Category, Trace
 from tests.builder import TraceBuilder
+from tests.load import reference
 
 BEFORE_1_10 = {
     "cpu_op": "Operator",

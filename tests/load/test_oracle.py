@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncscan.load import reader, reference
+from syncscan.load import reader
 from syncscan.load.categories import CATEGORIES
 from syncscan.load.columns import FRAME_COLUMNS, TYPES
 from syncscan.load.fields import FIELDS
 from syncscan.model.trace import Flows, Trace
+from tests.load import reference
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("**/*.json.gz"), key=lambda p: -p.stat().st_size)
 

@@ -14,8 +14,8 @@ import pytest
 from syncscan import api, load
 from syncscan.errors import SyncscanError, TraceTooLarge, TraceUnreadable, UsageError
 from syncscan.integrations import annotated_copy
-from syncscan.load import reference
 from tests.builder import MAIN, TraceBuilder
+from tests.load import reference
 
 OLD = Path(__file__).parent / "saved"
 """Saved analyses of each version that there was, as that version wrote them."""

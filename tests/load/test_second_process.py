@@ -18,9 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncscan.load import load, reference, second_process
+from syncscan.load import load, second_process
 from syncscan.load.reader import read_share
 from syncscan.model.trace import Trace
+from tests.load import reference
 from tests.load.test_oracle import assert_equal, metadata, odd, written
 from tests.load.test_oracle import events as any_events
 

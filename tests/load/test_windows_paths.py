@@ -7,11 +7,11 @@ import io
 import pytest
 
 from syncscan.load import reader
-from syncscan.load.reference import parse
 from syncscan.load.valid_json import ValidText
 from syncscan.load.windows_paths import with_backslashes
 from syncscan.model.trace import Trace
 from tests.builder import TraceBuilder
+from tests.load.reference import parse
 
 FILES = [
     r"D:\work\train.py",
