@@ -34,8 +34,8 @@ BRITISH = re.compile(
     r"\b\w*(?:nchronis|nalys[ei]|okenis|olour|ehaviour|onour)(?:e[ds]?|ing|ation|ed)?\w*\b", re.IGNORECASE
 )
 AMERICAN_TOO = re.compile(r"analysis|analyses", re.IGNORECASE)
-PUBLIC = re.compile(r'tokenise[-_]on[-_]step|unsynchronised_us|`tokenise`|"tokenise"|labelledby')
-"""British names that stay: a rule's deprecated id, a key and a name of recordings, an attribute of ARIA."""
+PUBLIC = re.compile(r'unsynchronised_us|`tokenise`|"tokenise"|labelledby')
+"""British names that stay: a key and a name of recordings, an attribute of ARIA."""
 BRITISH_TOO = re.compile(
     r"\b(?:neighbours?|favour\w*|centre[ds]?|labell\w+|modell\w+|neutralis\w+|normalis\w+|optimis\w+|factoris\w+|"
     r"serialis\w+|initialis\w+|recognis\w+|summaris\w+|utilis\w+|travell\w+)\b"

@@ -102,7 +102,7 @@ def command(
     paths = done["done"]
     if stop:
         _say(f"Stopped the watch of process {pid}: {paths[0]}")
-        if done.get("lost"):  # an older syncscan in the process's environment doesn't count them
+        if done["lost"]:
             _say(f"{done['lost']} of its records couldn't be written: is the disk full?")
     elif watch:
         _say(f"Watching process {pid}; to view it: syncscan watch {paths[0]}")

@@ -36,10 +36,9 @@ def command(name: str, trace: str | None, form: str, fixes: str | None, analysis
     if os.path.isfile(name):  # noqa: PTH113 - Path.is_file raises for names that are too long
         raise UsageError(f"{name} is a file; the name to explain comes first.", f"syncscan explain {trace or 1} {name}")
     from syncscan import api
-    from syncscan.model.renamed_rules import deprecation
 
     analysis = with_suggestions(analysis_options.analysis_of(trace), fixes) if trace is not None else None
-    warn((*(analysis.warnings if analysis else ()), *filter(None, (deprecation(name),))))
+    warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
     text += _fixes(text)
     click.echo(_render(text) if form == "text" and colors() else text, nl=False)

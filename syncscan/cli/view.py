@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscan.cli.output import warn
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,8 +49,8 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         from syncscan.model.view import View
 
         view = View(
-            select=_current(globs(select)),
-            ignore=_current(globs(ignore)),
+            select=globs(select),
+            ignore=globs(ignore),
             user_only=user_only,
             least_us=min_saves[0],
             least_share=min_saves[1],
@@ -75,14 +74,6 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     user = click.option("--user-only", is_flag=True, help="Hide findings in library code.")
     return top(least(select(ignore(user(with_view)))))
-
-
-def _current(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return these globs with former ids replaced, and warn of each."""
-    from syncscan.model.renamed_rules import current_id, deprecation
-
-    warn(note for note in map(deprecation, names) if note)
-    return tuple(map(current_id, names))
 
 
 def refuse_unknown(view: View) -> None:

@@ -1,4 +1,4 @@
-"""Read the linked Trace of a saved analysis; older versions too, newer ones are refused."""
+"""Read the linked Trace of a saved analysis; those of other versions are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syncscan.load.memory_check import EVENT_BYTES
 from syncscan.load.rebuilt import events_text
 from syncscan.model.arrays import distinct
 from syncscan.model.process_group import group_of
-from syncscan.model.saved import ADDED, VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
+from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
 from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
 
 _NAME = re.compile(r".+\.syncscan\.json(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
@@ -87,14 +87,14 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
         most: limit in bytes, or None.
 
     Raises:
-        TraceUnreadable: it is damaged, of a newer version, or a report without the trace.
+        TraceUnreadable: it is damaged, of another version, or a report without the trace.
         TraceTooLarge: it doesn't fit into memory.
     """
     try:
         saved = _read_rest(_text(stream, name, most), name)
         require(saved.trace, name, most)
         source_record = StoredContext(asked=saved.asked, sources=saved.sources, newer=saved.newer)
-        trace = linked(saved.trace, saved.version)
+        trace = linked(saved.trace)
         return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, kept=source_record))
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:
         if stream.lost:
@@ -120,11 +120,9 @@ def _read_rest(text: bytes, name: str) -> Saved:
     if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
         raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)
     version = msgspec.json.decode(head.saved, type=_Versioned).version
-    if version > VERSION:
-        raise TraceUnreadable(
-            f"{name} was saved by a newer syncscan: its version is {version}; this syncscan reads up to {VERSION}.",
-            "Update syncscan, or save it again with this one.",
-        )
+    if version != VERSION:
+        why = f"{name} was saved by another syncscan: its version is {version}, and this one reads {VERSION}."
+        raise TraceUnreadable(why, _AGAIN)
     return msgspec.json.decode(head.saved, type=Saved)
 
 
@@ -139,13 +137,13 @@ def require(saved: SavedTrace, name: str, most: int | None) -> None:
         raise _too_large(name)
 
 
-def linked(saved: SavedTrace, version: int = VERSION) -> Trace:
+def linked(saved: SavedTrace) -> Trace:
     """Link the trace again, so that what follows from the columns is computed rather than trusted.
 
     Raises:
         ValueError: its columns aren't those of a trace.
     """
-    raw = _unlinked(saved, version)
+    raw = _unlinked(saved)
     info = trace_info(saved.metadata, saved.path, saved.size_bytes, raw)
     trace = linked_trace(info, raw, Damage())
     info = msgspec.structs.replace(
@@ -157,12 +155,8 @@ def linked(saved: SavedTrace, version: int = VERSION) -> Trace:
     return msgspec.structs.replace(trace, info=info)
 
 
-def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
-    slices = _columns(
-        saved, saved.slices, {name: kind for name, kind in TYPES.items() if version >= ADDED.get(name, 1)}
-    )
-    for name in ADDED:
-        slices.setdefault(name, np.full(saved.slices.rows, NONE, TYPES[name]))
+def _unlinked(saved: SavedTrace) -> Unlinked:
+    slices = _columns(saved, saved.slices, TYPES)
     _require_groups(saved, slices["group"])
     if not np.isin(slices["category"], np.array(list(Category), np.int8)).all():
         raise ValueError("a slice has no category")

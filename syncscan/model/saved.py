@@ -15,10 +15,7 @@ import msgspec
 import numpy as np
 
 VERSION = 3
-"""Version of the key `saved`. A change of the types below increments it; readers of older versions stay. Version 1 has
-no column `group`, versions 1 and 2 no column `blocks`."""
-ADDED = {"group": 2, "blocks": 3}
-"""Columns that came later, each with the version that has it first."""
+"""Version of the key `saved`, the only one that is read. A change of the types below increments it."""
 MOST_ROWS = 2**31
 
 _GROWING = frozenset({"ts", "from_ts", "to_ts", "correlation", "external", "awaits"})

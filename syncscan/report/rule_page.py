@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from syncscan.errors import UsageError
-from syncscan.model.renamed_rules import current_id
 from syncscan.model.rule_doc import RuleDoc
 
 _HASH = re.compile(r"-[0-9a-f]{8}$")
@@ -30,7 +29,7 @@ def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
     if name.isdecimal():
         why = f"{name} is a number in a report, but no trace was given."
         raise UsageError(why, f"Add the trace: syncscan explain {name} TRACE.")
-    wanted = current_id(_HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::")))
+    wanted = _HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::"))
     if wanted in rules:
         return rules[wanted]
     begun = [id for id in rules if wanted and id.startswith(wanted)]

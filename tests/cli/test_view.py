@@ -115,13 +115,3 @@ def test_several_traces_end_with_a_table(trace: str, tmp_path: Path) -> None:
     assert "bad.json" in table
     assert run(trace, trace, "--format", "markdown").stdout.count("| `t.json` |") == 2
     assert len(json.loads(run(trace, trace, "--format", "json").stdout)) == 2
-
-
-def test_a_former_id_of_a_rule_still_selects_it_with_a_note(trace: str) -> None:
-    """Exit code 0, and a warning that names the id to use."""
-    result = run(trace, "--ignore", "tokenise-on-step", "--format", "json")
-    assert result.exit_code == 0
-    assert "warning: tokenise-on-step is deprecated: use tokenize-on-step." in result.stderr
-    explained = CliRunner().invoke(group, ["explain", "tokenise-on-step"])
-    assert explained.stdout.startswith("# tokenize-on-step: ")
-    assert "tokenise-on-step is deprecated" in explained.stderr
