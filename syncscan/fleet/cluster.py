@@ -1,26 +1,22 @@
 """Analyze the traces of a job on the workers of a Dask cluster.
 
 Each worker opens the traces itself, so they must be readable from all of them: a shared folder or a storage. Each
-result takes some kB, and nothing stays on the cluster.
+result takes some kB, and nothing stays on the cluster. Dask decides which worker reads a trace, and how often it is
+read again where workers die.
 """
 
 from __future__ import annotations
 
 import contextlib
-import uuid
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from syncscan.errors import MissingExtra, ProgramFailed, UsageError, installing
 from syncscan.fleet.outcome import TraceOutcome, outcome_of
-from syncscan.load.memory_check import PART
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import reason
 from syncscan.version import __version__
 
-_AHEAD = 2
-"""Traces submitted per thread of the cluster, one of them waiting, which hides communication."""
 _CONNECT_S = 10
 
 
@@ -29,14 +25,11 @@ def outcomes(
 ) -> Iterator[tuple[str, TraceOutcome]]:
     """Analyze traces; close the iterator to cancel those in progress.
 
-    A trace whose worker dies is read again by another, as often as the scheduler allows it (`allowed-failures`), and
-    then once more with no other beside it.
-
     Args:
         paths: the paths of the traces, as the workers see them.
         options: the options of `syncscan.analyze`.
         scheduler: its address, `tcp://host:8786`.
-        max_memory: bytes that each trace may take; by default most of a worker's limit, divided by its threads.
+        max_memory: bytes that each trace may take; None for most of what is free.
 
     Yields:
         Each path once, with what became of it, as soon as it did.
@@ -47,13 +40,12 @@ def outcomes(
         ProgramFailed: it went away.
     """
     with contextlib.closing(_connected(scheduler)) as client:
-        killed: list[str] = []
-        for path, outcome in _round(client, paths, options, max_memory, None):
-            if outcome.killed:
-                killed.append(path)
-            else:
-                yield path, outcome
-        yield from _round(client, killed, options, max_memory, 1)
+        from distributed import as_completed
+
+        submitted = {client.submit(_task, p, dict(options), max_memory, __version__, pure=False): p for p in paths}
+        for future, result in as_completed(list(submitted), loop=client.loop, with_results=True, raise_errors=False):
+            yield submitted.pop(future), _outcome(result, client)
+            future.release()
 
 
 def _connected(scheduler: str) -> Any:
@@ -71,59 +63,16 @@ def _connected(scheduler: str) -> Any:
         raise UsageError(why, "Start one with `dask scheduler`, and give the address that it prints.") from None
 
 
-def _round(
-    client: Any, paths: Sequence[str], options: Mapping[str, Any], most: int | None, at_once: int | None
-) -> Iterator[tuple[str, TraceOutcome]]:
-    """Yield the outcomes of all traces, run `at_once` at a time, or as many as the cluster's current threads allow."""
-    from distributed import as_completed
-
-    waiting, running = deque(paths), dict[Any, str]()
-    done = as_completed(loop=client.loop, with_results=True, raise_errors=False)
-
-    def submit() -> None:
-        while waiting and len(running) < (at_once or _room(client)):
-            path = waiting.popleft()
-            future = client.submit(_task, path, dict(options), most, __version__, key=_key(), pure=False)
-            running[future] = path
-            done.add(future)
-
-    try:
-        submit()
-        while running:
-            future, result = next(done)
-            path = running.pop(future)
-            submit()
-            yield path, _outcome(result, client)
-            future.release()
-    finally:
-        if running:
-            with contextlib.suppress(Exception):  # the scheduler may be gone
-                client.cancel(list(running), force=True)
-
-
-def _key() -> str:
-    """Return a key for one task; it names no trace, as the dashboard shows it to everybody."""
-    return f"syncscan-rank-{uuid.uuid4().hex}"
-
-
-def _room(client: Any) -> int:
-    threads: int = sum(client.nthreads().values())
-    return _AHEAD * max(1, threads)
-
-
 def _outcome(result: Any, client: Any) -> TraceOutcome:
     """Return the outcome in a future, or one for the error that was raised."""
     if isinstance(result, TraceOutcome):
         return result
     error = result[1] if isinstance(result, tuple) else result
-    kind = type(error).__name__
-    if kind == "KilledWorker":
-        return TraceOutcome(reason="Every worker that read it died, probably because memory ran out.", killed=True)
-    if client.status != "running" or kind.endswith("CancelledError"):
+    if client.status != "running" or type(error).__name__.endswith("CancelledError"):
         raise ProgramFailed(
             "The connection to the Dask scheduler was lost.", "Run it again: stored results are reused."
         )
-    return TraceOutcome(reason=f"A worker failed on it: {kind}: {reason(error)}.")
+    return TraceOutcome(reason=f"A worker failed on it: {type(error).__name__}: {reason(error)}.")
 
 
 def _task(path: str, options: dict[str, Any], most: int | None, version: str) -> TraceOutcome:
@@ -132,13 +81,4 @@ def _task(path: str, options: dict[str, Any], most: int | None, version: str) ->
         return TraceOutcome(
             reason=f"The worker has syncscan {__version__}, but this is {version}: install the same version on both."
         )
-    return outcome_of(path, options, _share() if most is None else most)
-
-
-def _share() -> int | None:
-    """Return the memory for a trace on this worker, below its nanny's limit; None without a limit."""
-    from distributed import get_worker
-
-    worker = get_worker()
-    limit = worker.memory_manager.memory_limit
-    return int(limit * PART) // max(1, worker.state.nthreads) if limit else None
+    return outcome_of(path, options, most)
