@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-_QUICKLY = 1
-"""zlib level for a cache: a third of the usual time, for a file 50 % larger."""
-
 
 def find(paths: Iterable[str]) -> list[str]:
     """Return the traces that these paths name: a file itself, a folder's traces, or `-` for standard input.
@@ -64,7 +61,6 @@ def analyze(
     max_memory: int | None = None,
     process: str | None = None,
     source_roots: Sequence[str] = (),
-    cache: bool = False,
     clock: StageClock | None = None,
 ) -> Analysis:
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
@@ -82,8 +78,6 @@ def analyze(
             with the most steps.
         source_roots: folders that the program's sources may be read below, besides the working directory: each `DIR`,
             or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.
-        cache: keep what was read in a file beside the trace, `.NAME.syncscan-cache`, and read that instead while the
-            trace is unchanged. The analysis is the same.
         clock: called at the end of each stage.
 
     Raises:
@@ -102,7 +96,7 @@ def analyze(
     if step_scope is not None and steps == "none":
         raise UsageError("step_scope contradicts steps='none'.", "Leave one of them out.")
     try:
-        trace = (_through_cache if cache else _read)(path, progress, max_memory)
+        trace = load.load(path, progress=progress, max_memory=max_memory)
         if another := load.refused(trace, os.fspath(path)):
             raise another
         if not len(trace.slices) and not trace.info.capture.pretended:
@@ -125,30 +119,6 @@ def analyze(
         ) from None
 
 
-def _read(path: str | os.PathLike[str], progress: Progress | None, max_memory: int | None) -> Trace:
-    return load.load(path, progress=progress, max_memory=max_memory)
-
-
-def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_memory: int | None) -> Trace:
-    """Return the trace from a cache beside its file, else read and cache it; a warning says if it can't be cached."""
-    beside = load.cache_beside(path)
-    cached = beside.read(max_memory) if beside else None
-    if beside is None or cached is not None:
-        return cached or _read(path, progress, max_memory)
-    trace = _read(path, progress, max_memory)
-    if trace.info.kept or not beside.up_to_date:
-        return trace
-    from syncscan import files
-    from syncscan.report.saved import saved_trace
-
-    try:
-        files.write(beside.place, beside.content(saved_trace(trace, _QUICKLY), trace.info.drawn), force=True)
-    except UsageError as e:
-        info = replace(trace.info, warnings=(*trace.info.warnings, f"The trace couldn't be cached: {e.message}"))
-        trace = replace(trace, info=info)
-    return trace
-
-
 def _with_phases(analysis: Analysis, files: SourceFiles, max_memory: int | None) -> Analysis:
     """Return the analysis with those of the phases that capture recorded in traces beside this one."""
     run, info = analysis.run, analysis.trace.info
@@ -167,7 +137,7 @@ def _beside(path: str, name: str) -> str:
 def _phase(path: str, of: str, files: SourceFiles, max_memory: int | None) -> Analysis | None:
     """Return the analysis of a phase's trace; None where it can't be read, or belongs to another run."""
     try:
-        trace = _read(path, None, max_memory)
+        trace = load.load(path, max_memory=max_memory)
     except SyncscanError:
         return None
     phase = trace.info.capture.phase
@@ -431,7 +401,9 @@ def missing(trace: Trace) -> tuple[str, ...]:
     if not len(trace.device_rows):
         sentences.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
     if not trace.steps and not trace.steps_found.asked:
-        sentences.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --step-scope.")
+        sentences.append(
+            "No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --steps scope:GLOB."
+        )
     sentences += trace.info.capture.notes
     if not _has_scopes(trace):
         sentences.append("No record_function scopes: findings are located by op and line only.")

@@ -35,7 +35,6 @@ from syncscan.report import (
     fleet_json,
     lint_json,
     proof,
-    rules_json,
     whatif,
 )
 from syncscan.report import json as report_json
@@ -89,7 +88,6 @@ KINDS = {
     ),
     "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 1, "`fix --format json`: a patch that removes waits."),
-    "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: all rules and habits."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),
     "watch": Kind(Window, record.SCHEMA, 0, "A line of kind `window` in a watch's file: some seconds of a run."),
     "capture": Kind(

@@ -9,35 +9,37 @@ from pathlib import Path
 
 import click
 
-from syncscan.cli import lean, output, streams
+from syncscan.cli import lean, memory_limit, output, streams
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.version import __version__
 
-COMMANDS = {
-    "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
+FIRST = {
     "profile": "Run an unchanged training script under the profiler and report its syncs.",
-    "attach": "Capture or watch a running process, or show what it is executing.",
-    "watch": "Show a watched job as it runs: step time, waits, lines.",
     "analyze": "Find the host-device syncs in a trace, with their causes and costs.",
-    "fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains.",
+    "report": "Write one self-contained HTML file: timeline, findings, projections.",
+    "explain": "Explain a rule, habit or finding: why it costs time, what to use instead; or list them.",
+    "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
+    "prove": "Run two programs alternately: is the change a real gain, and are the results the same?",
+    "check": "Fail CI when syncs exceed limits, an allow-list or a baseline.",
+    "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
+    "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
+}
+"""Command → its line in `--help`; here, so that help imports no command."""
+MORE = {
     "whatif": "Project the step without chosen syncs: what removing them would really gain.",
     "diff": "Compare two recordings: which syncs changed, and what the step gained.",
-    "check": "Fail CI when syncs exceed limits, an allow-list or a baseline.",
-    "report": "Write one self-contained HTML file: timeline, findings, projections.",
-    "annotate": "Write a copy of a trace with findings drawn on separate tracks.",
-    "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
-    "prove": "Run two programs alternately: is the change a real gain, and are the results the same?",
-    "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
-    "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
+    "fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains.",
     "lint": "Find likely waits in source code, without running it.",
-    "rules": "List the rules.",
-    "explain": "Explain a rule, habit or finding: why it costs time, what to use instead.",
+    "annotate": "Write a copy of a trace with findings drawn on separate tracks.",
     "repair": "Write a valid trace from a broken one.",
-    "lsp": "Serve an editor: warnings, findings with their gain, verified fixes (Language Server Protocol).",
+    "attach": "Capture or watch a running process, or show what it is executing.",
+    "watch": "Show a watched job as it runs: step time, waits, lines.",
+    "serve": "Serve an editor (lsp), or a coding assistant (mcp).",
     "skill": "Print a SKILL.md for coding agents: analyze, fix, prove, gate, and when to stop.",
-    "mcp": "Serve this folder's traces to coding assistants (Model Context Protocol).",
+    "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
 }
-"""Command → its line in `--help`; kept here so that help imports no command."""
+"""Commands that `--help` lists below those."""
+COMMANDS = FIRST | MORE
 
 
 class _Lazy(click.Group):
@@ -53,8 +55,9 @@ class _Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in (("Commands", FIRST), ("More", MORE)):
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,9 +92,10 @@ _USERS = ("demo", "profile", "dryrun")
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@memory_limit.option
 @click.version_option(__version__, "-V", "--version", prog_name="syncscan")
 @click.pass_context
-def group(ctx: click.Context) -> None:
+def group(ctx: click.Context, max_memory: int | None) -> None:
     """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain."""
     if ctx.invoked_subcommand not in _USERS and threading.current_thread() is threading.main_thread():
         ctx.with_resource(streams.ended_by_signals())

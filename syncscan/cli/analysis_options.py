@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from syncscan.model.stage_clock import StageClock
 
 _SLICE = re.compile(r"(\d{0,9}):(\d{0,9})")
+_SCOPE = "scope:"
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True):
     """Options of an analysis, named as the parameters of `api.analyze`."""
 
-    step_ms: float | None
-    step_scope: str | None
-    steps: Literal["auto", "none"] | slice
-    process: str | None
-    max_memory: int | None
-    source_root: tuple[str, ...]
-    cache: bool
+    step_ms: float | None = None
+    step_scope: str | None = None
+    steps: Literal["auto", "none"] | slice = "auto"
+    process: str | None = None
+    source_root: tuple[str, ...] = ()
+    max_memory: int | None = None
 
     def analysis_of(self, trace: str, clock: StageClock | None = None) -> Analysis:
         """Return the analysis of a trace, with a progress bar if reading takes long.
@@ -45,14 +45,10 @@ class AnalysisOptions(msgspec.Struct, frozen=True):
         with reading(trace) as progress:
             return api.analyze(
                 trace,
-                step_ms=self.step_ms,
-                step_scope=self.step_scope,
-                steps=self.steps,
+                **self.of_each(),
                 process=self.process,
                 progress=progress,
                 max_memory=self.max_memory,
-                source_roots=self.source_root or (),
-                cache=bool(self.cache),
                 clock=clock,
             )
 
@@ -62,7 +58,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True):
             "step_ms": self.step_ms,
             "step_scope": self.step_scope,
             "steps": self.steps,
-            "source_roots": self.source_root or (),
+            "source_roots": self.source_root,
         }
 
 
@@ -70,46 +66,53 @@ class _StepsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "steps"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, slice) or value in ("auto", "none"):
+        if isinstance(value, slice) or value in ("auto", "none") or str(value).startswith(_SCOPE):
             return value
         match = _SLICE.fullmatch(str(value))
         if match is None:
-            self.fail(f"{value!r} is not 'auto', 'none' or A:B, such as 1:3.", param, ctx)
+            self.fail(f"{value!r} is not 'auto', 'none', A:B such as 1:3, or scope:GLOB.", param, ctx)
         return slice(*(int(number) if number else None for number in match.groups()))
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add these options to a command, which gets them as one argument, `analysis_options`."""
-    step_ms = click.option(
-        "--step-ms", type=Finite(min=0, min_open=True), help="Step time without the profiler, in milliseconds."
-    )
     process = click.option("--process", metavar="PID", help="Analyze this process, in a trace that holds several.")
-    cache = click.option(
-        "--cache", is_flag=True, help="Cache the parsed trace next to TRACE, to read it faster next time."
-    )
-    return step_ms(_of_steps(process(memory_limit.option(cache(_asking(command))))))
+    return _step_ms("Step time")(process(options_of_several(command)))
 
 
 def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that apply to several recordings: all but the step's time and the process."""
-    return _of_steps(memory_limit.option(_asking(command)))
+    return _of_steps(memory_limit.held(_asking(command)))
 
 
 def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that apply to a whole job."""
-    step_ms = click.option(
-        "--step-ms",
-        type=Finite(min=0, min_open=True),
-        help="The job's step time without the profiler, in milliseconds.",
+    """Add the options that apply to a whole job, whose processes divide the memory."""
+    return _step_ms("The job's step time")(_of_steps(_asking(command)))
+
+
+def _step_ms(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--step-ms", type=Finite(min=0, min_open=True), help=f"{what} without the profiler, in milliseconds."
     )
-    return step_ms(_of_steps(memory_limit.option_of_processes(_asking(command))))
 
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
-    def with_options(**arguments: Any) -> Any:
+    def with_options(
+        steps: Any,
+        source_root: tuple[str, ...],
+        step_ms: float | None = None,
+        process: str | None = None,
+        **arguments: Any,
+    ) -> Any:
+        scope = steps.removeprefix(_SCOPE) if isinstance(steps, str) and steps.startswith(_SCOPE) else None
         analysis_options = AnalysisOptions(
-            **{name: arguments.pop(name, None) for name in AnalysisOptions.__struct_fields__}
+            step_ms=step_ms,
+            step_scope=scope,
+            steps=steps if scope is None else "auto",
+            process=process,
+            source_root=source_root,
+            max_memory=memory_limit.size(),
         )
         return command(analysis_options=analysis_options, **arguments)
 
@@ -117,14 +120,14 @@ def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
-    scope = click.option("--step-scope", metavar="GLOB", help="Treat every range with this name as a step.")
     steps = click.option(
         "--steps",
         type=_StepsType(),
         default="auto",
         show_default=True,
-        metavar="auto|none|A:B",
-        help="Find the steps, treat the whole trace as one step, or analyze steps A to B - 1 (counted from 0).",
+        metavar="auto|none|A:B|scope:GLOB",
+        help="Find the steps, treat the whole trace as one step, analyze steps A to B - 1 (counted from 0), or treat "
+        "every range whose name matches GLOB as a step.",
     )
     roots = click.option(
         "--source-root",
@@ -132,4 +135,4 @@ def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="DIR|OLD=NEW",
         help="Look for sources under DIR, or map the recorded prefix OLD to NEW (repeatable).",
     )
-    return scope(steps(roots(command)))
+    return steps(roots(command))

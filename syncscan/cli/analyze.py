@@ -44,10 +44,12 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
     help="Print one finding or habit as evidence for a pull request, by number, id or rule.",
 )
 @click.option(
-    "-v", "--verbose", count=True, help="Add why each one waits, what to do about it, and when to leave it alone."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="List every row, with why each one waits, what to do about it, and when to leave it alone.",
 )
 @click.option("--timings", is_flag=True, help="Print the time of each analysis stage on stderr.")
-@click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @option
 @view_options
 @options
@@ -57,9 +59,7 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
     Need("verbose", "form", ("text",)),
     Need("verbose", "evidence", never=True),
     Need("evidence", "form", ("text", "markdown")),
-    Need("everything", "form", ("text",)),
-    Need("everything", "top", never=True),
-    *(Need(option, "evidence", never=True) for option in ("everything", *VIEW)),
+    *(Need(option, "evidence", never=True) for option in VIEW),
 )
 def command(
     traces: tuple[str, ...],
@@ -67,11 +67,10 @@ def command(
     output: str | None,
     force: bool,
     evidence: str | None,
-    verbose: int,
+    verbose: bool,
     fixes: str | None,
     analysis_options: AnalysisOptions,
     view: View,
-    everything: bool,
     timings: bool,
 ) -> None:
     """Find the host-device syncs in each TRACE, with their causes, their costs, and what removing them would gain.
@@ -79,7 +78,7 @@ def command(
     With several traces, one that can't be read is skipped and makes the exit code non-zero. Text and Markdown then end
     with a table of all traces, and JSON is a list.
 
-    --top, --all, --min-saves, --select, --ignore and --user-only choose which rows are listed. Step totals always cover
+    --top, --min-saves, --select, --ignore and --user-only choose which rows are listed. Step totals always cover
     the whole step. --steps A:B analyzes fewer steps.
 
     TRACE is a file that torch.profiler wrote (.json, .json.gz, .json.zst), a folder of them, or - for standard input.
@@ -109,7 +108,7 @@ def command(
         warn(analysis.warnings)
         if len(paths) > 1:
             rows.append(_row(analysis))
-        shown = _Shown(form, verbose, everything, output is None)
+        shown = _Shown(form, verbose, output is None)
         reports.append(_evidence(analysis, evidence) if evidence else shown.render(analysis))
         clock.over("report")
         if timings:
@@ -151,8 +150,7 @@ class _Shown(msgspec.Struct, frozen=True):
     """How an analysis is shown."""
 
     form: str
-    verbose: int
-    everything: bool
+    verbose: bool
     to_terminal: bool
 
     def render(self, analysis: Analysis) -> str:
@@ -169,7 +167,7 @@ class _Shown(msgspec.Struct, frozen=True):
             width=width(),
             color=self.to_terminal and colors(),
             links=self.to_terminal and links(),
-            everything=self.everything,
+            everything=self.verbose,
         )
 
 

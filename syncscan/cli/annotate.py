@@ -8,7 +8,6 @@ import click
 
 from syncscan import files
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import refuse, say, warn
 from syncscan.cli.progress import reading
@@ -19,16 +18,14 @@ from syncscan.cli.streams import refuse_pipe
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="Output file, NAME.pt.trace.json.gz.")
 @click.option("--around", metavar="FINDING", help="Write only the part around this finding, by id or number (from 1).")
-@click.option("--margin-ms", type=Finite(min=0), help="With --around: milliseconds to include on both sides.")
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to separate rows, since Perfetto drops them.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options
-@needs(Need("margin_ms", "around"), Need("untangle", "around", never=True))
+@needs(Need("untangle", "around", never=True))
 def command(
     trace: str,
     output: str,
     around: str | None,
-    margin_ms: float | None,
     untangle: bool,
     force: bool,
     analysis_options: AnalysisOptions,
@@ -43,12 +40,11 @@ def command(
     refuse_pipe(trace)
     refuse(output, force, trace)
     analysis = analysis_options.analysis_of(trace)
-    margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     with reading(trace, "writing") as progress:
         text = (
             annotated_copy.untangled_copy(analysis, trace, progress)
             if untangle
-            else annotated_copy.annotated(analysis, trace, around, margin_ns, progress)
+            else annotated_copy.annotated(analysis, trace, around, progress)
         )
         files.write(out, text, force)
     warn(analysis.warnings)

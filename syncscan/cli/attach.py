@@ -24,17 +24,9 @@ if TYPE_CHECKING:
 @click.option("--guard", is_flag=True, help="Record nothing, but count the syncs of some steps by line.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(1), help="Steps to record.")
 @click.option(
-    "--warmup", default=4, show_default=True, type=click.IntRange(0), help="Steps for the profiler to warm up."
-)
-@click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
-@click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
-@click.option(
-    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds."
-)
 @click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps on an alarm.")
-@click.option("--on-alarm", metavar="COMMAND", help="Let the watch run this command on an alarm; see profile --watch.")
 @click.option(
     "--timeout",
     "wait_s",
@@ -44,16 +36,9 @@ if TYPE_CHECKING:
     help="How many seconds to wait for a step.",
 )
 @needs(
-    Need("interval", "watch"),
     Need("capture_on_alarm", "watch"),
-    Need("on_alarm", "watch"),
-    *(
-        Need(option, other, never=True)
-        for option in ("steps", "warmup", "wait_s")
-        for other in ("watch", "dump", "stop")
-    ),
-    *(Need(option, other, never=True) for option in ("out", "prefix") for other in ("dump", "stop", "guard")),
-    Need("warmup", "guard", never=True),
+    *(Need(option, other, never=True) for option in ("steps", "wait_s") for other in ("watch", "dump", "stop")),
+    *(Need(option, other, never=True) for option in ("out",) for other in ("dump", "stop", "guard")),
     Need("watch", "dump", never=True),
     Need("stop", "dump", never=True),
     Need("stop", "watch", never=True),
@@ -66,12 +51,8 @@ def command(
     stop: bool,
     guard: bool,
     steps: int,
-    warmup: int,
     out: Path,
-    prefix: str | None,
-    interval: float,
     capture_on_alarm: bool,
-    on_alarm: str | None,
     wait_s: float,
 ) -> None:
     """Capture some steps of the running Python process PID, which then continues.
@@ -92,8 +73,7 @@ def command(
     if not stop and not guard:
         out.mkdir(parents=True, exist_ok=True)
     action: Action = "watch" if watch else "stop" if stop else "guard" if guard else "capture"
-    where, name = str(out.absolute()), prefix or ""
-    order = Order(action, where, steps, warmup, name, interval, wait_s, capture_on_alarm, on_alarm or "")
+    order = Order(action, str(out.absolute()), steps, wait_s=wait_s, capture_on_alarm=capture_on_alarm)
     if guard:
         _guard(process, order)
         return

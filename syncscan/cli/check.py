@@ -30,19 +30,15 @@ FAILED = 1
 @click.command("check")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--syncs", type=Finite(min=0), metavar="N", help="Allow at most N syncs per step.")
-@click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="Allow at most MS of waiting per step.")
 @click.option("--races", type=Finite(min=0), metavar="N", help="Allow at most N races in a saved dry run.")
-@click.option("--recoverable", metavar="SHARE", help="Allow at most this recoverable share of the step, such as 2%.")
 @click.option(
-    "--limit", multiple=True, metavar="LIMIT", help="Limit a subset of syncs, such as scope:loss*,syncs=0 (repeatable)."
-)
-@click.option(
-    "--held-up",
-    metavar="SHARE",
-    help="For a job: allow its slowest ranks to delay it by at most this share of the step, such as 2%.",
+    "--limit",
+    multiple=True,
+    metavar="[SELECTOR,]NAME=NUMBER",
+    help="Allow at most this of syncs, wait-ms, recoverable or (of a job) held-up in a step; of some syncs only, as in "
+    "scope:loss*,syncs=0 (repeatable).",
 )
 @click.option("--fleet", is_flag=True, help="Treat the traces as the ranks of one job.")
-@click.option("--config", metavar="FILE", help="File with [tool.syncscan].  [default: the nearest pyproject.toml]")
 @click.option("--baseline", metavar="FILE", help="File of known syncs, which don't count toward any limit.")
 @click.option("--update-baseline", is_flag=True, help="Write the current syncs to the baseline, and pass.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
@@ -54,13 +50,9 @@ FAILED = 1
 def command(
     traces: tuple[str, ...],
     syncs: float | None,
-    wait_ms: float | None,
     races: float | None,
-    recoverable: str | None,
     limit: tuple[str, ...],
-    held_up: str | None,
     fleet: bool,
-    config: str | None,
     baseline: str | None,
     update_baseline: bool,
     form: str,
@@ -80,9 +72,7 @@ def command(
     from syncscan import api
 
     of_job = fleet or is_saved(traces)
-    if held_up and not of_job:
-        raise UsageError("--held-up applies to jobs.", "Add --fleet, or give a saved job, NAME.fleet.json.")
-    rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline, races)
+    rules = _rules(syncs, races, limit, baseline, of_job)
     if of_job:
         _check_job(traces, analysis_options, rules, update_baseline, form, output, force)
         return
@@ -143,21 +133,20 @@ def _check_job(
 
 
 def _rules(
-    config: str | None, numbers: tuple[float | None, float | None, str | None, str | None], limits: tuple[str, ...],
-    baseline: str | None, races: float | None,
-) -> Rules:  # fmt: skip
+    syncs: float | None, races: float | None, limits: tuple[str, ...], baseline: str | None, of_job: bool
+) -> Rules:
     """Return the limits of the project's file, overridden by the given ones."""
     from syncscan import api, gate
     from syncscan.model.check import Limit, Rules
 
     ids = (*(rule.id for rule in api.rules()), *gate.RACES)
-    path = Path(config) if config else gate.found_from(Path.cwd())
+    path = gate.found_from(Path.cwd())
     rules = gate.read_config(path, ids) if path else Rules(limits=())
     given = [gate.limit_of(text, ids) for text in limits]
-    if any(number is not None for number in numbers):
-        syncs, wait_ms, part, held = numbers
-        shares = gate.share(part, "--recoverable"), gate.share(held, "--held-up", "held-up")
-        given.insert(0, Limit(syncs=syncs, wait_ms=wait_ms, recoverable=shares[0], held_up=shares[1]))
+    if any(limit.held_up is not None for limit in given) and not of_job:
+        raise UsageError("held-up is a limit of jobs.", "Add --fleet, or give a saved job, NAME.fleet.json.")
+    if syncs is not None:
+        given.insert(0, Limit(syncs=syncs))
     if races is not None:
         rules = replace(rules, races=races, source="the command line")
     if given:

@@ -23,10 +23,7 @@ NOTHING = PACKAGE / "demo" / "masked_loss.h200.pt.trace.json.gz"
 
 
 @click.command("demo")
-@click.option(
-    "--out", default="syncscan-out", show_default=True, metavar="FOLDER", help="Folder for the captured trace."
-)
-def command(out: str) -> None:
+def command() -> None:
     """Show a step that gets faster without its wait, and one that waits far longer and gains nothing.
 
     The first reads its loss before it makes the next batch. The second has the masked loss of a segmentation network:
@@ -38,7 +35,7 @@ def command(out: str) -> None:
     _say(["", "2. A step whose loss uses nonzero, unique and a mask, recorded on the same GPU:", ""])
     nothing = _recorded(NOTHING)
     _show(nothing)
-    _capture(out)
+    _capture()
     _say(["", textwrap.fill(_conclusion(gains, nothing), width()), "Next: syncscan profile your_script.py"])
 
 
@@ -57,7 +54,7 @@ def _recorded(trace: Path) -> Analysis:
     return replace(analysis, findings=tuple(findings))
 
 
-def _capture(out: str) -> None:
+def _capture() -> None:
     """Return the second step on this machine."""
     from syncscan.errors import installing
 
@@ -68,7 +65,7 @@ def _capture(out: str) -> None:
     from syncscan.report.printable import printable
 
     _say(["", "3. The second step on this machine: wait 1, warmup 4, active 3 steps."])
-    trace = demo_step.capture(out)
+    trace = demo_step.capture("syncscan-out")
     _say([f"   Wrote {printable(str(trace))}", ""])
     _show(_analysis(trace))
 

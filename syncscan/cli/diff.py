@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli import linked_reports
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
-from syncscan.cli.linked_reports import Reports
-from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
@@ -34,11 +31,9 @@ FAILED = 1
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@linked_reports.option
 @click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
 @format_by_name(FORMATS)
-@needs(Need("reports", "output"), Need("reports", "form", ("html",)))
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],
@@ -47,7 +42,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    reports: bool,
     fleet: bool,
     analysis_options: AnalysisOptions,
 ) -> None:
@@ -63,20 +57,12 @@ def command(
         _diff_jobs(named, analysis_options, fail_on, form, output, force)
         return
     sides = [api.find(side) for side in named]
-    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *sides[0], *sides[1])
     analyses = [[analysis_options.analysis_of(path) for path in side] for side in sides]
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
     comparison = api.diff(*analyses)
-    if beside:
-        from syncscan.report import diff_html
-
-        links = [beside.write(side[0], name) for side, name in zip(analyses, ("before", "after"), strict=True)]
-        text = diff_html.render(comparison, analyses[0][0], analyses[1][0], links)
-    else:
-        text = _render(comparison, analyses, form, output is None)
-    deliver(text, output, force)
+    deliver(_render(comparison, analyses, form, output is None), output, force)
     if fail_on and (worse := comparison.worse):
         subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
         say(f"{subject} more often than before.")

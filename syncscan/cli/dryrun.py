@@ -63,9 +63,11 @@ class _Reported(NamedTuple):
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--like", metavar="TRACE", help="Take costs from this recording of the same code, at any input size.")
 @click.option(
-    "-v", "--verbose", count=True, help="Add why each one waits, what to do about it, and when to leave it alone."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="List every row, with why each one waits, what to do about it, and when to leave it alone.",
 )
-@click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
 @click.option("--device", type=click.Choice(["cuda", "xpu", "mps"]), default="cuda", show_default=True, help=DEVICE)
 @click.option("--explain-compile", is_flag=True, help=EXPLAIN_COMPILE)
@@ -74,7 +76,6 @@ class _Reported(NamedTuple):
 @format_by_name(FORMATS)
 @needs(
     Need("verbose", "form", ("text",)),
-    Need("everything", "form", ("text",)),
     Need("explain_compile", "form", ("text", "json", "markdown", "html")),
 )
 def command(
@@ -84,8 +85,7 @@ def command(
     output: str | None,
     force: bool,
     like: str | None,
-    verbose: int,
-    everything: bool,
+    verbose: bool,
     fail_on: str | None,
     device: str,
     explain_compile: bool,
@@ -113,7 +113,7 @@ def command(
     program = (*(["-m"] if module else []), script, *args)
     options: dict[str, Any] = {}
     if form == "text":
-        options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
+        options = {"verbose": verbose, "everything": verbose, "width": width(), "color": output is None and colors()}
         options["program"] = program
 
     def work() -> _Reported:

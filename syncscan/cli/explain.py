@@ -1,59 +1,70 @@
-"""`syncscan explain NAME [TRACE]`: print the page of a rule, a finding or a habit."""
+"""`syncscan explain [NAME] [TRACE]`: print the page of a rule, a finding or a habit; without a name, list them."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.fixes_option import option, with_suggestions
-from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
+if TYPE_CHECKING:
+    from syncscan.api import RuleDoc
+
 
 @click.command("explain")
-@click.argument("name")
+@click.argument("name", required=False)
 @click.argument("trace", required=False)
-@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
-@option
-@options
-@needs(
-    *(
-        Need(name, "trace")
-        for name in ("fixes", "step_ms", "step_scope", "steps", "process", "source_root", "max_memory", "cache")
-    )
-)
-def command(name: str, trace: str | None, form: str, fixes: str | None, analysis_options: AnalysisOptions) -> None:
+def command(name: str | None, trace: str | None) -> None:
     """Explain NAME: what it finds, why it costs time, how it looks in a trace, what to use instead, when it is fine.
 
-    NAME is the id of a rule, habit or finding from `syncscan rules` or a report; an unambiguous prefix is enough, such
-    as boolean-i. With TRACE, NAME can also be a number from the report's list, and its measurements are shown first.
+    NAME is the id of a rule, habit or finding; an unambiguous prefix is enough, such as boolean-i. With TRACE, NAME can
+    also be a number from the report's list, and its measurements are shown first. Without NAME, all rules for syncs
+    (the first match wins) and for other costs are listed.
     """
+    if name is None:
+        click.echo(_list())
+        return
     if os.path.isfile(name):  # noqa: PTH113 - Path.is_file raises for names that are too long
         raise UsageError(f"{name} is a file; the name to explain comes first.", f"syncscan explain {trace or 1} {name}")
+    text = _page(name, trace)
+    click.echo(_render(text) if colors() else text, nl=False)
+
+
+def _list() -> str:
     from syncscan import api
 
-    analysis = with_suggestions(analysis_options.analysis_of(trace), fixes) if trace is not None else None
-    warn(analysis.warnings if analysis else ())
-    text = api.explanation(name, analysis)
-    text += _fixes(text)
-    click.echo(_render(text) if form == "text" and colors() else text, nl=False)
+    rules, habits = api.rules(), api.habit_rules()
+    longest = max(len(rule.id) for rule in (*rules, *habits))
+    foot = f"{len(rules)} rules and {len(habits)} habits. For details: syncscan explain {rules[0].id}"
+    return "\n".join([*_lines(rules, longest), "", "Other costs:", "", *_lines(habits, longest), "", foot])
 
 
-def _fixes(page: str) -> str:
-    """Return the section about `syncscan fix` for the rule that a page is about."""
+def _lines(rules: Sequence[RuleDoc], longest: int) -> list[str]:
+    return [f"{rule.id:{longest}}  {rule.cause.value:8}  {rule.name}" for rule in rules]
+
+
+def _page(name: str, trace: str | None) -> str:
+    """Return the page as Markdown, with the section about `syncscan fix` of its rule."""
+    from syncscan import api
+    from syncscan.cli.analysis_options import AnalysisOptions
+    from syncscan.cli.fixes_option import with_suggestions
     from syncscan.fixing.rule_notes import section
 
-    heading = re.search(r"^# ([\w-]+): ", page, re.M)
-    return section(heading[1]) if heading else ""
+    analysis = with_suggestions(AnalysisOptions().analysis_of(trace)) if trace is not None else None
+    warn(analysis.warnings if analysis else ())
+    text = api.explanation(name, analysis)
+    heading = re.search(r"^# ([\w-]+): ", text, re.M)
+    return text + (section(heading[1]) if heading else "")
 
 
 def _render(markdown: str) -> str:
-    """Return the page with headings and highlighted code as wide as the terminal; as Markdown without a terminal."""
+    """Return the page with headings and highlighted code, as wide as the terminal."""
     from rich.console import Console
     from rich.markdown import Markdown
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
     from syncscan.model.proof import Proof
 
-FORMATS = ("text", "json", "markdown", "github", "sarif")
-_WITH_PROOF = ("text", "markdown")
+FORMATS = ("text", "json", "markdown", "github", "sarif", "pr")
+_WITH_PROOF = ("text", "markdown", "pr")
 """Formats that have a proof in them; with the others it goes to stderr."""
+PROVED_S = 180
+"""Seconds that `--prove` takes at most."""
 FIXABLE, NOT_JUDGED = 1, 2
 """Exit codes of --check."""
 
@@ -43,7 +45,6 @@ FIXABLE, NOT_JUDGED = 1, 2
 @click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
 @click.option("--source-only", is_flag=True, help="Run nothing: list what the source of SCRIPT shows, not verified.")
 @click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
-@click.option("--all", "everything", is_flag=True, help="With --trace, also apply fixes without a projected gain.")
 @click.option(
     "--steps", type=click.IntRange(1), help="End the program's loops after this many steps.  [default: run to its end]"
 )
@@ -57,27 +58,22 @@ FIXABLE, NOT_JUDGED = 1, 2
 )
 @click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
 @click.option(
-    "--prove-limit",
-    type=click.IntRange(1),
-    default=180,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit of --prove; it may end sooner.",
-)
-@click.option(
     "--in-place", is_flag=True, help="With --prove, let the programs write into your files, not scratch copies."
 )
-@click.option("--pr", is_flag=True, help="Print the title and body of a pull request instead of a report.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Report format; pr is the title and body of a pull request.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(
-    Need("everything", "trace"),
-    Need("prove_limit", "prove"),
     Need("in_place", "prove"),
-    Need("form", "pr", never=True),
     *(
         Need(name, "source_only", never=True)
         for name in ("module", "unsafe", "trace", "steps", "limit", "prove", "args")
@@ -93,13 +89,10 @@ def command(
     unverified: bool,
     source_only: bool,
     trace: str | None,
-    everything: bool,
     steps: int | None,
     limit: int,
     prove: bool,
-    prove_limit: int,
     in_place: bool,
-    pr: bool,
     form: str,
     output: str | None,
     force: bool,
@@ -140,17 +133,16 @@ def command(
                 ignore=view.ignore,
                 unsafe=unsafe,
                 unverified=unverified,
-                everything=everything,
                 trace=trace,
                 steps=steps or 0,
                 limit_s=float(limit),
                 progress=say if sys.stderr.isatty() else None,
             )
-    proof = _proof(fixed, module, prove_limit, trace, in_place) if prove and fixed.files else None
-    chosen = bool(select or ignore or unsafe or unverified or everything)  # `fix --prove` alone measures another patch
+    proof = _proof(fixed, module, trace, in_place) if prove and fixed.files else None
+    chosen = bool(select or ignore or unsafe or unverified)  # `fix --prove` alone measures another patch
     unprovable = module or source_only or prove or (chosen and not write)
     next_command = () if unprovable else _next((script, *args), write)
-    deliver(_result(fixed, form, output, pr, proof, next_command), output, force)
+    deliver(_result(fixed, form, output, proof, next_command), output, force)
     if proof is not None and form not in _WITH_PROOF:
         click.echo(_measured(proof, color=False), err=True)
     if write:
@@ -193,14 +185,14 @@ def _next(program: tuple[str, ...], write: bool) -> tuple[str, ...]:
 
 
 def _result(
-    fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None, next_command: tuple[str, ...]
+    fixed: Fixed, form: str, output: str | None, proof: Proof | None, next_command: tuple[str, ...]
 ) -> str | bytes:
     """Return the report; for a file or a pipe, `git apply` takes the patch in it, which has the files' encodings."""
     from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
     from syncscan.report import proof as proof_report
     from syncscan.report.flagged_fixes import flagged_fixes
 
-    if pr:
+    if form == "pr":
         return fix_pr.render(fixed, proof)
     if form == "text":
         color = output is None and colors()
@@ -222,7 +214,7 @@ def _measured(proof: Proof, color: bool) -> str:
     return proof_report.render_text(proof, width=width(), color=color)
 
 
-def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None, in_place: bool) -> Proof:
+def _proof(fixed: Fixed, module: bool, trace: str | None, in_place: bool) -> Proof:
     from syncscan.errors import UsageError
     from syncscan.fixing.proving import prove_patch
 
@@ -230,5 +222,5 @@ def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None, in_place: 
         raise UsageError(
             "--prove doesn't support modules.", "Give its script, or compare revisions: syncscan prove --rev."
         )
-    say(f"Measuring the patch, for {limit} s at most.")
-    return prove_patch(fixed, float(limit), say, trace, in_place)
+    say(f"Measuring the patch, for {PROVED_S} s at most.")
+    return prove_patch(fixed, float(PROVED_S), say, trace, in_place)

@@ -38,7 +38,7 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
     return suggest(analysis, fix_json.read(fixes))
 
 
-def with_suggestions(analysis: Analysis, fixes: str | None) -> Analysis:
+def with_suggestions(analysis: Analysis, fixes: str | None = None) -> Analysis:
     """Return an analysis with the changes of a file at its findings; without one with what the sources alone show.
 
     Args:

@@ -6,23 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli import linked_reports
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
-from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, explain, refuse
+from syncscan.cli.output import deliver, refuse
 from syncscan.cli.stdout import colors, width
-from syncscan.errors import TraceError, UsageError
+from syncscan.errors import UsageError
 from syncscan.model.saved_fleet import named_as_fleet
 
 if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
-    from syncscan.report.linked import LinkedReport
 
 FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit")
-OF_TRACES = ("store", "jobs", "scheduler", "reports", "step_ms", "step_scope", "steps", "source_root")
+OF_TRACES = ("store", "jobs", "scheduler", "step_ms", "steps", "source_root")
 """Options that mean nothing for watches."""
 
 
@@ -31,7 +28,6 @@ OF_TRACES = ("store", "jobs", "scheduler", "reports", "step_ms", "step_scope", "
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.fleet.json saves the job.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@linked_reports.option
 @click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
@@ -40,8 +36,6 @@ OF_TRACES = ("store", "jobs", "scheduler", "reports", "step_ms", "step_scope", "
 @format_by_name(FORMATS)
 @needs(
     Need("jobs", "scheduler", never=True),
-    Need("reports", "output"),
-    Need("reports", "form", ("html",)),
     *(Need(option, "watch", never=True) for option in OF_TRACES),
 )
 def command(
@@ -49,7 +43,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    reports: bool,
     store: str | None,
     jobs: int | None,
     scheduler: str | None,
@@ -70,28 +63,9 @@ def command(
     if is_saved(locations) and (store or jobs or scheduler):
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
-    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *locations)
     fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
-    if beside:
-        from syncscan.report import fleet_html
-
-        deliver(fleet_html.render(fleet, _written(fleet, beside, analysis_options)), output, force)
-        return
     deliver(_render(fleet, form, output is None), output, force)
-
-
-def _written(fleet: Fleet, beside: Reports, options: AnalysisOptions) -> dict[int, LinkedReport]:
-    """Write the reports of the ranks that the page lists, and return the links; a trace that is away has none."""
-    from syncscan.report.fleet_story import story_of
-
-    links = {}
-    for rank in story_of(fleet).ranks:
-        try:
-            links[rank.rank] = beside.write(options.analysis_of(rank.path), f"rank{rank.rank}")
-        except TraceError as error:
-            explain(error)
-    return links
 
 
 def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:

@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-COMMANDS = frozenset("analyze fleet whatif diff check report annotate lint rules explain repair skill watch".split())
+COMMANDS = frozenset("analyze fleet whatif diff check report annotate lint explain repair skill watch".split())
 """Those that run no program of the user's, nor start one: what is switched off here may matter to that.
 
 What analyses the ranks of a job are processes of syncscan's own."""

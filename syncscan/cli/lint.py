@@ -28,7 +28,6 @@ FAILED, UNREADABLE = 1, 3
     type=click.Choice(["guess", "medium"]),
     help="Exit 1 on any warning (guess), or only on medium severity.",
 )
-@click.option("--config", metavar="FILE", help="File with [tool.syncscan].  [default: the nearest pyproject.toml]")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -38,7 +37,6 @@ def command(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     fail_on: str | None,
-    config: str | None,
     form: str,
     output: str | None,
     force: bool,
@@ -59,17 +57,17 @@ def command(
     refuse(output, force, *paths)
     view = View(select=globs(select), ignore=globs(ignore))
     refuse_unknown(view)
-    linted = api.lint(paths, _allowed(config), select=view.select, ignore=view.ignore)
+    linted = api.lint(paths, _allowed(), select=view.select, ignore=view.ignore)
     warn((*linted.unread, *linted.notes))
     options: dict[str, Any] = {"width": width(), "color": output is None and colors()} if form == "text" else {}
     deliver(lint_report.render(linted, form, **options), output, force)
     click.get_current_context().exit(_code(linted, fail_on))
 
 
-def _allowed(config: str | None) -> tuple[Allowance, ...]:
+def _allowed() -> tuple[Allowance, ...]:
     from syncscan import api, gate
 
-    path = Path(config) if config else gate.found_from(Path.cwd())
+    path = gate.found_from(Path.cwd())
     return gate.read_config(path, tuple(rule.id for rule in api.rules())).allowed if path else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,6 +11,8 @@ from typing import Any
 import click
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)i?B?", re.IGNORECASE)
+_STACK, _SIZE_HELD = f"{__name__}.stack", f"{__name__}.size"
+"""Names in a context of what holds a command to a limit, and of the limit."""
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -26,41 +29,39 @@ class _Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return int(size)
 
 
-def option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--max-memory` to a command, which is held to it; its value is bytes, or None."""
-    return _option(command, "this command", _limit)
+option = click.option(
+    "--max-memory",
+    type=_Size(),
+    metavar="SIZE",
+    help="Memory that reading traces may use, such as 4G; a trace that needs more is refused.  [default: most of the "
+    "free memory]",
+)
+"""Of the group, before a command's name."""
 
 
-def option_of_reading(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--max-memory` to a command that does more than read a trace; its value is for `limited`."""
-    return _option(command, "reading the trace", None)
+def size() -> int | None:
+    """Return the bytes that a command is held to, or that the user allows; None for most of what is free."""
+    context = click.get_current_context()
+    allowed: int | None = context.meta.get(_SIZE_HELD, context.find_root().params.get("max_memory"))
+    return allowed
 
 
-def option_of_processes(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--max-memory` to a command that has others read traces; its value is theirs to keep to."""
-    return _option(command, "all processes together, or a cluster's worker for one trace,", None)
+def held(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Hold a command to `--max-memory` until it is over or `lift` is called."""
 
+    @functools.wraps(command)
+    def within(**arguments: Any) -> Any:
+        context = click.get_current_context()
+        context.meta[_STACK] = stack = context.with_resource(ExitStack())
+        context.meta[_SIZE_HELD] = stack.enter_context(limited(size()))
+        return command(**arguments)
 
-def _option(command: Callable[..., Any], help_text: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
-    more = "a trace that needs more is refused.  [default: most of the free memory]"
-    return click.option(
-        "--max-memory",
-        type=_Size(),
-        metavar="SIZE",
-        callback=callback,
-        help=f"Memory that {help_text} may use, such as 4G; {more}",
-    )(command)
-
-
-def _limit(ctx: click.Context, param: click.Parameter, size: int | None) -> int | None:
-    """Hold the command to this much until it is over or `lift` is called."""
-    ctx.meta[__name__] = held = ctx.with_resource(ExitStack())
-    return held.enter_context(limited(size))
+    return within
 
 
 def lift(ctx: click.Context) -> None:
     """Take the limit away: what is started from now on, a browser, isn't held to it."""
-    ctx.meta[__name__].close()
+    ctx.meta[_STACK].close()
 
 
 @contextmanager

@@ -18,13 +18,10 @@ from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.cli.streams import ended_by_signals, refuse_pipe
-from syncscan.cli.view import VIEW, refuse_unknown, viewed
-from syncscan.cli.view import options as view_options
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
-    from syncscan.model.view import View
 
 
 _MANY_EVENTS = 100_000
@@ -45,12 +42,8 @@ _MANY_EVENTS = 100_000
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: any free port].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
-@view_options
 @options
-@needs(
-    Need("offline", "viewer", ("tensorboard", "perfetto")),
-    *(Need(option, "viewer", ("html",)) for option in VIEW),
-)
+@needs(Need("offline", "viewer", ("tensorboard", "perfetto")))
 def command(
     trace: str,
     viewer: str,
@@ -59,17 +52,14 @@ def command(
     port: int | None,
     no_browser: bool,
     analysis_options: AnalysisOptions,
-    view: View,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
-    --top, --min-saves, --select, --ignore and --user-only choose what the report lists, as in `analyze`.
     TensorBoard and Perfetto get the trace with added tracks for findings, steps and idle devices.
     Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
     """
     from syncscan import api
 
-    refuse_unknown(view)
     trace, *others = api.find([trace])
     if others:
         raise UsageError(f"open takes one trace; {len(others) + 1} were given.", f"Name one of them, such as {trace}.")
@@ -79,7 +69,7 @@ def command(
         from syncscan.integrations import trace_view
 
         trace_view.check()
-    analysis = viewed(analysis_options.analysis_of(trace), view)
+    analysis = analysis_options.analysis_of(trace)
     warn(analysis.warnings)
     memory_limit.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)

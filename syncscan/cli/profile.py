@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -55,11 +54,11 @@ tensorboard:FOLDER (repeatable)."""
 ON_ALARM = """With --watch, run this command on an alarm, with the alarm as JSON on its standard input."""
 
 NOT_OF_A_WATCH = tuple(
-    "wait warmup active repeat calibrate sample stacks shapes explain_compile keep_running start_at every on_signal"
-    " viewer max_memory".split()
+    "wait warmup active repeat calibrate sample stacks shapes explain_compile keep_running start_at every"
+    " on_signal".split()
 )
 """Options of a capture."""
-OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "fail_on_alarm", "exports")
+OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "exports")
 
 
 @click.command(
@@ -93,12 +92,6 @@ OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "fail_on_alarm", "expo
     metavar="NAME",
     help="Start a capture whenever this signal arrives, such as USR2; the script runs on.",
 )
-@click.option(
-    "--open",
-    "viewer",
-    type=click.Choice(["html", "tensorboard", "perfetto"]),
-    help="Show the trace in a browser afterwards, until Ctrl-C.",
-)
 @click.option("--watch", is_flag=True, help=WATCH)
 @click.option(
     "--interval",
@@ -111,9 +104,7 @@ OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "fail_on_alarm", "expo
     "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps if a line waits more than before."
 )
 @click.option("--on-alarm", metavar="COMMAND", help=ON_ALARM)
-@click.option("--fail-on-alarm", is_flag=True, help="With --watch, exit 1 at the job's end if there was an alarm.")
 @click.option("--export", "exports", multiple=True, metavar="WHERE", help=EXPORT)
-@memory_limit.option_of_reading
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(
@@ -137,14 +128,11 @@ def command(
     start_at: int | None,
     every: int | None,
     on_signal: str | None,
-    viewer: str | None,
     watch: bool,
     interval: float,
     capture_on_alarm: bool,
     on_alarm: str | None,
-    fail_on_alarm: bool,
     exports: tuple[str, ...],
-    max_memory: int | None,
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -169,7 +157,7 @@ def command(
         from syncscan.live.start import Wanted
 
         watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
-        _watch((script, *args), module, watched, fail_on_alarm)
+        _watch((script, *args), module, watched)
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
 
@@ -178,7 +166,7 @@ def command(
         sample = 0.0 if demand.standing else SAMPLED_S
     plan = Plan(wait, warmup, 3 if active is None else active, repeat, calibrate, sample=sample, auto=active is None)
     request = _Request(plan, demand, out, prefix or "", stacks, shapes, explain_compile, keep_running)
-    _capture((script, *args), module, request, viewer, max_memory)
+    _capture((script, *args), module, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +183,13 @@ class _Request:
     keep_running: bool
 
 
-def _capture(
-    words: tuple[str, ...], module: bool, request: _Request, viewer: str | None, max_memory: int | None
-) -> NoReturn:
+def _capture(words: tuple[str, ...], module: bool, request: _Request) -> NoReturn:
     """Run a script or command captured, report its last trace, and end with its exit code.
 
     Args:
         words: the script and its arguments, or the command, as typed.
         module: the first word is a module, to be run as by `python -m`.
         request: the capture.
-        viewer: viewer to open the trace in.
-        max_memory: memory that reading the trace may take, in bytes.
     """
     from syncscan.capture import processes
     from syncscan.capture.commands import resolved
@@ -222,7 +206,7 @@ def _capture(
         profile_outcome.explain(run, request.plan, request.demand)
         profile_outcome.explain_unused_options(run)
         if run.paths:
-            _report(run.paths[-1], viewer, max_memory, streams.printed, _program(command, words, module))
+            _report(run.paths[-1], streams.printed, _program(command, words, module))
         if any(process.world > 1 for process in runs) and len(run.paths) > 1:
             profile_outcome.say(f"syncscan fleet {request.out} joins the captures of the {run.ranks} processes")
     interrupt.pending = run.interrupted
@@ -290,13 +274,13 @@ def _run(command: Command, request: _Request, seen: Path, streams: ScriptStreams
         )
 
 
-def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: bool) -> None:
-    """Run a script or command watched, and end with its exit code, or 1 where an alarm is to fail it."""
+def _watch(words: tuple[str, ...], module: bool, wanted: Wanted) -> None:
+    """Run a script or command watched, and end with its exit code."""
     from syncscan.capture.commands import resolved
     from syncscan.live.start import run_command_watched, run_watched
 
     streams, interrupt = ScriptStreams(), DieOfInterrupt()
-    command, began = resolved(words, module=module), time.time()
+    command = resolved(words, module=module)
     if command.launcher:
         code = run_command_watched(command.words, wanted)
     else:
@@ -309,7 +293,7 @@ def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: 
             path = _shown(running.path)
             streams.say(f"Wrote {path}; to view it: syncscan watch {path}")
         interrupt.pending, code = ended.interrupted, ended.code
-    sys.exit(code or (_alarmed(wanted, began, streams.say) if fail_on_alarm else 0))
+    sys.exit(code)
 
 
 def _shown(path: Path) -> Path:
@@ -317,17 +301,6 @@ def _shown(path: Path) -> Path:
     with contextlib.suppress(ValueError):
         return path.relative_to(Path.cwd())
     return path
-
-
-def _alarmed(wanted: Wanted, began: float, say: Callable[[str], None]) -> int:
-    """Return the exit code 1 where a watch that began since then had an alarm, after telling each; else 0."""
-    from syncscan.live.alarm_command import alarmed_since
-
-    alarms = alarmed_since(Path(wanted.out), began)
-    for begin, alarm in alarms[:20]:
-        rank = f"rank {begin.rank}, " if begin is not None and begin.world > 1 else ""
-        say(f"alarm ({rank}step {alarm.total_steps}): {alarm}")
-    return 1 if alarms else 0
 
 
 def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[str, ...] | None:
@@ -339,27 +312,20 @@ def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[st
     return ("-m", *words) if module else words
 
 
-def _report(
-    path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str], program: tuple[str, ...] | None
-) -> None:
-    """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
+def _report(path: Path, warned: Collection[str], program: tuple[str, ...] | None) -> None:
+    """Print the analysis of a trace on stdout, as `syncscan analyze` does.
 
     Args:
         path: the trace.
-        viewer: what it is opened in.
-        max_memory: how much memory reading it may take, in bytes.
         warned: warnings that the user has had already.
         program: the program and its arguments, for the next command; None where unknown.
     """
     from syncscan import api
-    from syncscan.cli.open import show
     from syncscan.cli.output import deliver, warn
     from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
-    with memory_limit.limited(max_memory) as most:
+    with memory_limit.limited(memory_limit.size()) as most:
         analysis = api.analyze(path, max_memory=most)
         warn(warning for warning in analysis.warnings if warning not in warned)
         deliver(text.render(analysis, width=width(), color=colors(), program=program), None)
-    if viewer:
-        show(analysis, str(path), viewer)

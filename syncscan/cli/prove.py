@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan import scratch
-from syncscan.cli import linked_reports
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
-from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
 from syncscan.cli.stdout import colors, width
@@ -87,11 +85,10 @@ FORMATS = ("text", "json", "markdown", "html")
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@linked_reports.option
 @click.argument("before", metavar="BEFORE")
 @click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @format_by_name(FORMATS)
-@needs(Need("remove", "trace"), Need("reports", "trace"), Need("reports", "output"), Need("reports", "form", ("html",)))
+@needs(Need("remove", "trace"))
 def command(
     revisions: tuple[str, ...],
     limit: float,
@@ -105,7 +102,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    reports: bool,
     before: str,
     words: tuple[str, ...],
 ) -> None:
@@ -122,7 +118,6 @@ def command(
     from syncscan.proof.prove import prove
     from syncscan.report import proof as report
 
-    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *((trace,) if trace else ()))
     if not revisions:
         _refuse_command(before)
@@ -154,8 +149,7 @@ def command(
         from syncscan.report import proof_html, step_picture
 
         picture = step_picture.projected(analysis, projected) if analysis and projected else None
-        link = beside.write(analysis, "before") if beside and analysis else None
-        text = proof_html.render(proof, picture, link)
+        text = proof_html.render(proof, picture)
     else:
         text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)

@@ -14,8 +14,8 @@ from syncscan.cli.output import refuse, say, warn
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="Output file; compressed if its name ends in .gz.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
-@memory_limit.option
-def command(trace: str, output: str, force: bool, max_memory: int | None) -> None:
+@memory_limit.held
+def command(trace: str, output: str, force: bool) -> None:
     """Write the readable part of TRACE as valid JSON, and report what was repaired and what is lost.
 
     Valid parts stay unchanged. TRACE may be compressed, or - for standard input.

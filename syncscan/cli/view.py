@@ -91,7 +91,7 @@ def refuse_unknown(view: View) -> None:
                 import difflib
 
                 close = difflib.get_close_matches(glob.strip("*?"), ids, 3, 0.4)
-                hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
+                hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan explain lists them."
                 raise UsageError(f"{option} {glob}: no rule matches.", hint)
 
 

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from syncscan.live.reading import WatchRecords
 
+LINES = 15
+"""Lines of the program that are listed."""
+UPDATED_S = 2.0
+"""Seconds between two looks at the watch."""
+
 
 @click.command("watch")
 @click.argument("location", metavar="PATH|URL")
@@ -24,14 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@click.option(
-    "--lines", default=15, show_default=True, type=click.IntRange(1), help="How many lines of the program to list."
-)
-@click.option(
-    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between updates."
-)
-@needs(Need("form", "once"), Need("seconds", "once", never=True))
-def command(location: str, once: bool, form: str, lines: int, seconds: float) -> None:
+@needs(Need("form", "once"))
+def command(location: str, once: bool, form: str) -> None:
     """Show a watched job, like top: its step time, the share that waits, and the lines that wait.
 
     PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. URL is the
@@ -40,9 +39,9 @@ def command(location: str, once: bool, form: str, lines: int, seconds: float) ->
     """
     look = _look(location)
     if once:
-        click.echo(_text(look(), form, lines), nl=False)
+        click.echo(_text(look(), form), nl=False)
         return
-    _show(look, lines, seconds)
+    _show(look)
 
 
 def _look(location: str) -> Callable[[], WatchRecords]:
@@ -55,7 +54,7 @@ def _look(location: str) -> Callable[[], WatchRecords]:
     return lambda: read(path, all_parts=False)
 
 
-def _text(watched: WatchRecords, form: str, lines: int) -> str:
+def _text(watched: WatchRecords, form: str) -> str:
     from msgspec.structs import replace
     from rich.console import Console
 
@@ -63,7 +62,7 @@ def _text(watched: WatchRecords, form: str, lines: int) -> str:
     from syncscan.live.record import ENCODER
     from syncscan.live.screen import screen
 
-    last = [replace(window, lines=window.lines[:lines]) for window in watched.windows[-1:]]
+    last = [replace(window, lines=window.lines[:LINES]) for window in watched.windows[-1:]]
     if form == "json":
         return "".join(ENCODER.encode(window).decode() + "\n" for window in last)
     if form == "prometheus":
@@ -74,11 +73,11 @@ def _text(watched: WatchRecords, form: str, lines: int) -> str:
         return metrics.text()
     console = Console(width=width(), no_color=not colors(), force_terminal=colors(), highlight=False)
     with console.capture() as captured:
-        console.print(screen(watched, lines=lines))
+        console.print(screen(watched, lines=LINES))
     return captured.get()
 
 
-def _show(look: Callable[[], WatchRecords], lines: int, seconds: float) -> None:
+def _show(look: Callable[[], WatchRecords]) -> None:
     """Draw anew as long as the watch goes on, or until Ctrl-C; a watch that doesn't answer for once is asked again."""
     from rich.console import Console
     from rich.live import Live
@@ -89,11 +88,11 @@ def _show(look: Callable[[], WatchRecords], lines: int, seconds: float) -> None:
     console = Console(no_color=not colors(), highlight=False)
     with Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            live.update(screen(watched, lines=lines), refresh=True)
+            live.update(screen(watched, lines=LINES), refresh=True)
             if watched.end is not None:
                 return
             try:
-                time.sleep(seconds)
+                time.sleep(UPDATED_S)
                 with contextlib.suppress(TraceNotFound):
                     watched = look()
             except KeyboardInterrupt:

@@ -6,7 +6,6 @@ import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
-from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.stdout import colors, width
 
@@ -23,22 +22,22 @@ FORMATS = ("text", "json", "html")
 )
 @click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which timing code needs.")
 @click.option(
-    "--pipeline", multiple=True, metavar="SCOPE", help="Give an upper bound for running SCOPE one step ahead."
+    "--pipeline",
+    multiple=True,
+    metavar="SCOPE[,OTHER]",
+    help="Give an upper bound for running SCOPE one step ahead, beside the rest of the step or another scope.",
 )
-@click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: overlap with this scope only.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @options
 @format_by_name(FORMATS)
-@needs(Need("beside", "pipeline"))
 def command(
     trace: str,
     remove: tuple[str, ...],
     launches: str | None,
     keep_timing: bool,
     pipeline: tuple[str, ...],
-    beside: str,
     form: str,
     output: str | None,
     force: bool,
@@ -56,7 +55,7 @@ def command(
     warn(analysis.warnings)
     chosen = remove or (() if launches else ("all",))
     projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches)
-    pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]
+    pipelines = [analysis.pipeline(*scopes.split(",", 1)) for scopes in pipeline]
     if form == "json":
         deliver(whatif.render_json(analysis, projection, pipelines), output, force)
     elif form == "html":

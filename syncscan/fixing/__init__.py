@@ -18,7 +18,6 @@ def fix(
     ignore: Sequence[str] = (),
     unsafe: bool = False,
     unverified: bool = False,
-    everything: bool = False,
     trace: str | None = None,
     steps: int = 0,
     limit_s: float = 120.0,
@@ -34,7 +33,6 @@ def fix(
         ignore: globs of rule ids to leave.
         unsafe: also propose fixes that change memory use, laziness or the moment of an exception.
         unverified: also apply fixes whose new lines didn't run.
-        everything: also apply fixes that gain nothing, by the trace.
         trace: a recording of the same code, or a saved analysis, from which the gain of each fix is projected.
         steps: end the loops of the program after this many steps; 0 runs it to its end.
         limit_s: time limit of one run, in seconds.
@@ -66,7 +64,6 @@ def fix(
         ignore=tuple(ignore),
         unsafe=unsafe,
         unverified=unverified,
-        everything=everything,
         gains=gains_of(trace) if trace else {},
         steps=steps,
         limit_s=limit_s,

@@ -61,7 +61,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ignore: tuple[str, ...] = ()
     unsafe: bool = False
     unverified: bool = False
-    everything: bool = False
     gains: Mapping[tuple[str, int], FixGain] = {}
     """Projected gains of a recording, by absolute path and line."""
     steps: int = 0
@@ -256,7 +255,7 @@ class PatchBuilder:
             return False
         lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
         gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]
-        if gains and all(gain.high_us <= 0 for gain in gains) and not options.everything:
+        if gains and all(gain.high_us <= 0 for gain in gains):
             self._tried.add(key)
             self._note(path, proposal, "not tried: the recording projects no gain", applied=False)
             return False

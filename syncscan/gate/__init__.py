@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncscan.gate.allowed_warnings import exempt
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
 from syncscan.gate.comparison import diff
-from syncscan.gate.config import found_from, limit_of, read_config, share
+from syncscan.gate.config import found_from, limit_of, read_config
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.races import KINDS as RACES
 from syncscan.gate.recording_costs import liken
@@ -26,6 +26,5 @@ __all__ = [
     "limit_of",
     "read_baseline",
     "read_config",
-    "share",
     "text_of",
 ]

@@ -105,20 +105,22 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
 
 
 def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
-    """Parse a limit given as an option: `scope:loss*,syncs=0`, by scope, phase, rule or owner.
+    """Parse a limit given as an option: `recoverable=2%`, or of some syncs, `scope:loss*,syncs=0` (by `SELECTORS`).
 
     Raises:
         UsageError: it is none.
     """
-    selector, *pairs = (part.strip() for part in text.split(","))
-    by, colon, glob = selector.partition(":")
+    pairs = [part.strip() for part in text.split(",")]
+    by, _, glob = pairs.pop(0).partition(":") if ":" in pairs[0] else ("", "", "")
     values = dict(pair.partition("=")[::2] for pair in pairs)
-    if not (colon and glob and by in SELECTORS and pairs and all(values.values())):
-        raise UsageError(f"{text!r} is not a limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
+    if not (bool(by) == bool(glob) and by in ("", *SELECTORS) and pairs and all(values.values())):
+        raise UsageError(f"{text!r} is not a limit.", "Write it like recoverable=2% or scope:loss*,syncs=0.")
     location = f"--limit {text}"
     _only_known(values, _Limits, location)
     try:
         numbers = {k: v if k in ("recoverable", "held-up") else float(v) for k, v in values.items()}
+        if not by:
+            return _limit(msgspec.convert(numbers, _Limits), location)
         return _scoped(msgspec.convert({by: glob, **numbers}, _Limit), location, known_rules)
     except (ValueError, msgspec.ValidationError):
         raise UsageError(f"{location}: a value is not a number.", "Write it like scope:loss*,syncs=0.") from None
@@ -145,10 +147,10 @@ def share(value: float | str | None, location: str, name: str = "recoverable") -
 def _table(path: Path) -> Mapping[str, Any] | None:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{path} is too large for a pyproject.toml.", "Give another file with --config.")
+            raise UsageError(f"{path} is too large for a pyproject.toml.", "Run it in another folder.")
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
-        raise UsageError(f"{path} can't be read: {e.strerror or e}.", "Check --config.") from None
+        raise UsageError(f"{path} can't be read: {e.strerror or e}.", "Make it readable.") from None
     except (ValueError, RecursionError) as e:
         raise UsageError(f"{path} is not valid TOML: {e}.", "Fix it.") from None
     tool = document.get("tool")

@@ -42,7 +42,6 @@ def annotated(
     analysis: Analysis,
     path: str,
     finding: str | None = None,
-    margin_ns: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
     """Yield the text of a trace's annotated copy, in pieces.
@@ -51,7 +50,6 @@ def annotated(
         analysis: the analysis of the trace at `path`.
         path: read again, piece by piece.
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
-        margin_ns: how much to show around it.
         progress: called while the trace is read.
     """
     with _open_again(analysis, path) as (source, text):
@@ -60,7 +58,7 @@ def annotated(
                 yield from annotate(analysis, text.head, _reporting(text.pieces(), source, progress), added)
         else:
             events = _reporting(text.events(), source, progress)
-            yield from annotate_around(analysis, text.head, events, finding, margin_ns)
+            yield from annotate_around(analysis, text.head, events, finding)
 
 
 def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:

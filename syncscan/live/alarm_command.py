@@ -1,4 +1,4 @@
-"""Run a command of the user's when a line is alarmed, and tell whether any was."""
+"""Run a command of the user's when a line is alarmed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import os
 import shlex
 import subprocess
 import threading
-from pathlib import Path
 
 from syncscan.errors import UsageError
-from syncscan.live.reading import SUFFIX, read
-from syncscan.live.record import ENCODER, Alarm, Begin
+from syncscan.live.record import ENCODER, Alarm
 
 LONGEST_S = 60.0
 """How long a command may take; it is ended then."""
@@ -58,19 +56,4 @@ class AlarmCommand:
             self._running.release()
 
 
-def alarmed_since(folder: Path, since: float) -> list[tuple[Begin | None, Alarm]]:
-    """Return the alarms that watches of a folder wrote, each with the first line of its file.
-
-    Args:
-        folder: of their files; it need not exist.
-        since: seconds since 1970.
-    """
-    result = []
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        if path.stat().st_mtime >= since:
-            watched = read(path)
-            result += [(watched.begin, alarm) for alarm in watched.alarms if alarm.at >= since]
-    return result
-
-
-__all__ = ["AlarmCommand", "alarmed_since"]
+__all__ = ["AlarmCommand"]

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from syncscan.errors import TraceUnreadable
 from syncscan.load import memory_check, reader, second_process
 from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
-from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.foreign import refused, written_by_another
 from syncscan.load.redaction import redacted
@@ -135,8 +134,6 @@ def _share(name: str, piece: int, size: int, turns: second_process.Turns, most: 
 
 __all__ = [
     "ByteStream",
-    "Cache",
-    "cache_beside",
     "find",
     "in_memory",
     "load",

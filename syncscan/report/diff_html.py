@@ -6,7 +6,7 @@ every value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -20,7 +20,6 @@ from syncscan.model.trace import CALLS, NONE, Category, Trace
 from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
 from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
-from syncscan.report.linked import LinkedReport
 from syncscan.report.phrases import sentences
 from syncscan.report.shown_names import shown
 from syncscan.report.timeline_intervals import home_step
@@ -53,14 +52,13 @@ class DiffLane(msgspec.Struct, frozen=True):
     bars: tuple[DiffBar, ...]
 
 
-def render(diff: Diff, before: Analysis, after: Analysis, reports: Sequence[LinkedReport] = ()) -> str:
+def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     """Return the diff as one HTML document.
 
     Args:
         diff: the diff of two states.
         before: a recording of the earlier state, of which a step is drawn.
         after: those of the later state.
-        reports: their reports beside the page, in this order, which it links.
     """
     story = story_of(diff)
     steps = [_step(a) for a in (before, after)]
@@ -78,7 +76,6 @@ def render(diff: Diff, before: Analysis, after: Analysis, reports: Sequence[Link
         same=story.same,
         notes=[shown(note, 600) for note in story.notes],
         pictures=pictures,
-        links=[report.href for report in reports],
         width=WIDTH,
         ticks=list(_ticks(max(step.length for step in steps), scale)),
     )

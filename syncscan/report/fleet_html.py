@@ -6,21 +6,17 @@ every value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from syncscan.model.fleet import Fleet, LateCause
 from syncscan.report.assets import asset, template
 from syncscan.report.fleet_picture import WIDTH, FleetPicture, picture_of
 from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, JobFindingText, story_of
-from syncscan.report.linked import LinkedReport
 from syncscan.report.shown_names import shown
 from syncscan.version import __version__
 
 MAX_FINDINGS = 100
 """Findings on the page; JSON has all."""
-MAX_LINKS = 8
-"""Ranks' reports that a finding links."""
 MAX_UNREAD = 100
 MAX_LATE = 200
 """Steps whose latest rank is described in words."""
@@ -32,18 +28,16 @@ LOW = 13
 """Row height for more rows."""
 
 
-def render(fleet: Fleet, reports: Mapping[int, LinkedReport] | None = None) -> str:
+def render(fleet: Fleet) -> str:
     """Return the report of a job as one HTML document.
 
     Args:
         fleet: any job.
-        reports: ranks' reports beside the page, which it links.
 
     Returns:
         Text that encodes as UTF-8, whatever the traces' names hold.
     """
     story, drawn = story_of(fleet), picture_of(fleet)
-    links = reports or {}
     return template("fleet.html.j2").render(
         version=__version__,
         style=asset("page.css") + asset("fleet.css"),
@@ -57,10 +51,10 @@ def render(fleet: Fleet, reports: Mapping[int, LinkedReport] | None = None) -> s
         late_more=max(0, len(story.late) - MAX_LATE),
         then=[shown(text, 400) for text in story.then],
         wrong=[shown(text, 400) for text in story.wrong[:MAX_FINDINGS]],
-        findings=[_finding(finding, links) for finding in story.findings[:MAX_FINDINGS]],
+        findings=[_finding(finding) for finding in story.findings[:MAX_FINDINGS]],
         more=max(0, len(story.findings) - MAX_FINDINGS),
         figures=FIGURES,
-        ranks=_ranks(story, links),
+        ranks=_ranks(story),
         quantiles=story.quantiles,
         unread=[(shown(path, 300), shown(reason, 400)) for path, reason in story.unread[:MAX_UNREAD]],
         unread_more=max(0, len(story.unread) - MAX_UNREAD),
@@ -68,9 +62,8 @@ def render(fleet: Fleet, reports: Mapping[int, LinkedReport] | None = None) -> s
     )
 
 
-def _finding(finding: JobFindingText, links: Mapping[int, LinkedReport]) -> dict[str, Any]:
+def _finding(finding: JobFindingText) -> dict[str, Any]:
     first = finding.of.first
-    addresses = ((rank, links[rank].finding(first.id)) for rank in finding.of.ranks if rank in links)
     return {
         "title": shown(first.title, 200),
         "where": shown(finding.where, 240),
@@ -83,15 +76,13 @@ def _finding(finding: JobFindingText, links: Mapping[int, LinkedReport]) -> dict
         "wrong": finding.wrong,
         "fix": shown(first.fix, 900),
         "intended": first.intended,
-        "links": [(rank, address) for rank, address in addresses if address][:MAX_LINKS],
     }
 
 
-def _ranks(story: FleetStory, links: Mapping[int, LinkedReport]) -> list[dict[str, Any]]:
+def _ranks(story: FleetStory) -> list[dict[str, Any]]:
     return [
         {
             "rank": rank.rank,
-            "link": links[rank.rank].href if rank.rank in links else "",
             "figures": rank.figures,
             "why": rank.why,
             "path": shown(rank.path, 240),

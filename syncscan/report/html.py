@@ -91,12 +91,11 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
     """Why the timeline doesn't show a habit of samples, by its id."""
 
 
-def render(analysis: Analysis, above: str = "") -> str:
+def render(analysis: Analysis) -> str:
     """Return the report as one HTML document.
 
     Args:
         analysis: any analysis. Projections are shown where it can replay the step.
-        above: address of a page that links this one, and that it links back to.
 
     Returns:
         Text that encodes as UTF-8, whatever the trace's names hold.
@@ -113,7 +112,6 @@ def render(analysis: Analysis, above: str = "") -> str:
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
-        above=above,
         facts=_facts(analysis),
         verdict=f"{story.verdict}.",
         reason=shown(story.opening, 1200),

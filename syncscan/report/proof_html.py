@@ -14,7 +14,6 @@ from syncscan.model.proof import Pair, Proof, ProofGain
 from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter
-from syncscan.report.linked import LinkedReport
 from syncscan.report.proof_story import facts_of, percent, programs_of, verdict_of
 from syncscan.report.shown_names import shown
 from syncscan.report.units import duration
@@ -66,20 +65,18 @@ class StepPair(msgspec.Struct, frozen=True):
     text: str
 
 
-def render(proof: Proof, picture: BeforeAfter | None = None, report: LinkedReport | None = None) -> str:
+def render(proof: Proof, picture: BeforeAfter | None = None) -> str:
     """Return the proof as one HTML document.
 
     Args:
         proof: the proof of any two programs; without pairs, the page has no drawings of them.
         picture: the step that the projection is of.
-        report: the report of its trace beside the page, which it links.
     """
     pairs = proof.pairs[:MAX_PAIRS]
     return template("proof.html.j2").render(
         version=__version__,
         style=asset("page.css") + step_picture.style() + asset("proof.css"),
         picture=step_picture.in_page(picture),
-        link=report.href if report else "",
         programs=shown(programs_of(proof), 300),
         verdict=shown(verdict_of(proof), 300),
         proven=proof.proven,

@@ -61,7 +61,7 @@ def _hint(name: str, wanted: str, rules: Mapping[str, RuleDoc]) -> str:
     if others := [id for id in mentioning(name, rules.values()) if id not in close][:MENTIONED]:
         named = f"Did you mean {' or '.join(close)}? " if close else ""
         return f"{named}Rules that mention it: {', '.join(others)}."
-    return f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
+    return f"Did you mean {' or '.join(close)}?" if close else "syncscan explain lists them."
 
 
 def render(doc: RuleDoc, preamble: str) -> str:

@@ -293,7 +293,7 @@ def _next(analysis: Analysis, entries: Sequence[RemedyText], program: Sequence[s
     if entries:
         rule = next((h.rule for h in analysis.habits if h.id == entries[0].habit), "")
         return "syncscan", "explain", rule or analysis.findings[entries[0].members[0].number].rule
-    return ("syncscan", "rules") if trace == "-" else ("syncscan", "report", trace, "-o", "report.html")
+    return ("syncscan", "explain") if trace == "-" else ("syncscan", "report", trace, "-o", "report.html")
 
 
 def _is_little(analysis: Analysis) -> bool:

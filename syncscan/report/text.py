@@ -252,7 +252,7 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         summary = f"{which}. Each saves {each}; together they wait {duration(waits)}."
         yield Padding(Text(summary, "dim"), (0, 0, 0, 1))
     if len(story.ranked) > len(shown):
-        yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
+        yield Text(f" {len(story.ranked) - len(shown)} more: -v", style="bold")
     if story.stop:
         yield Text("")
         yield _arrow(story.stop)

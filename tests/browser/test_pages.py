@@ -13,7 +13,7 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_html, fleet_html, html, linked, proof_html, step_picture, whatif_html
+from syncscan.report import diff_html, fleet_html, html, proof_html, step_picture, whatif_html
 from tests.report.test_proof import PROOF
 
 if os.environ.get("CI"):
@@ -45,24 +45,22 @@ def proof() -> str:
     """Return a proof's page with all that it can have."""
     before, _ = pair()
     picture = step_picture.projected(before, before.whatif("all"))
-    return proof_html.render(PROOF, picture, linked.linked(before, "before.html"))
+    return proof_html.render(PROOF, picture)
 
 
 def diff() -> str:
-    """Return a diff's page with links."""
-    links = [linked.linked(analysis, f"{name}.html") for name, analysis in zip("ab", pair(), strict=True)]
-    return diff_html.render(api.diff(*([analysis] for analysis in pair())), *pair(), links)
+    """Return a diff's page."""
+    return diff_html.render(api.diff(*([analysis] for analysis in pair())), *pair())
 
 
 def job() -> str:
-    """Return a job's page with the link to a rank's report."""
+    """Return a job's page."""
     fleet = analyze_fleet([str(SAMPLES / "jobs" / "ddp.one_rank_item")], jobs=1)
-    first = api.analyze(fleet.ranks[0].of.path)
-    return fleet_html.render(fleet, {fleet.ranks[0].number: linked.linked(first, "rank0.html")})
+    return fleet_html.render(fleet)
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "report": lambda: html.render(pair()[0], above="job.html"),
+    "report": lambda: html.render(pair()[0]),
     "report with states": lambda: html.render(analyzed("sample_traces/logged.pt.trace.json.gz")),
     "report of a detector": lambda: html.render(analyzed("benchmarks/detector.stacks.pt.trace.json.gz")),
     "report of a held lock": lambda: html.render(analyzed("sample_traces/stalls/lock_busy.json.gz")),

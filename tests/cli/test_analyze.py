@@ -52,7 +52,7 @@ def test_first_screen_has_ten_lines_at_most(
     assert lines.index("") <= most
     assert lines[lines.index("") + 1].startswith("Sorted by")
     assert " 20 places: cpu. Each saves less than 1%; together they wait 0 µs." in " ".join(lines)
-    assert " 20 more: --all" in lines
+    assert " 20 more: -v" in lines
 
 
 def test_json_follows_the_contract(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_saved_analysis_is_no_other_report(tmp_path: Path, option: str, value:
 
 
 def test_what_each_stage_took_is_reported_on_stderr(tmp_path: Path) -> None:
-    """Stdout holds the report alone; with --cache the next time reads what was kept."""
+    """Stdout holds the report alone."""
     path = waiting().write(tmp_path / "t.json")
-    plain, timed = (run(str(path), "--format", "json", "--cache", *more) for more in ((), ("--timings",)))
+    plain, timed = (run(str(path), "--format", "json", *more) for more in ((), ("--timings",)))
     assert timed.stdout == plain.stdout
     lines = [line.split() for line in timed.stderr.splitlines()]
     stages = [
@@ -183,4 +183,3 @@ def test_what_each_stage_took_is_reported_on_stderr(tmp_path: Path) -> None:
     ]
     assert [line[0] for line in lines[-len(stages) :]] == stages
     assert {len(line) for line in lines[-len(stages) + 1 :]} == {4}
-    assert (tmp_path / ".t.json.syncscan-cache").exists()

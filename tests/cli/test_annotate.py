@@ -53,7 +53,7 @@ def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
     """The other step lies outside of the first finding's interval."""
     full, part = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json"
     assert run("annotate", trace, "-o", full).exit_code == 0
-    assert run("annotate", trace, "-o", part, "--around", "1", "--margin-ms", "0.01").exit_code == 0
+    assert run("annotate", trace, "-o", part, "--around", "1").exit_code == 0
     assert [e["name"] for e in events(part) if str(e["name"]).startswith("ProfilerStep")] == ["ProfilerStep#2"]
     assert len(events(part)) < len(events(full))
 
@@ -61,7 +61,6 @@ def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--margin-ms", "1"], "--margin-ms"),
         (["--around", "1", "--untangle"], "--untangle has no effect together with --around"),
         (["--around", "nope"], "is called 'nope'"),
     ],

@@ -51,7 +51,7 @@ def test_a_suffix_that_no_format_has_is_refused(tmp_path: Path) -> None:
 def test_a_scope_that_is_not_there_is_answered_with_those_that_are() -> None:
     """The nearest names come first, and the number of the rest is there."""
     with pytest.raises(UsageError, match="No range") as raised:
-        run("analyze", SAMPLE, "--step-scope", "optimize")
+        run("analyze", SAMPLE, "--steps", "scope:optimize")
     assert str(raised.value.hint).startswith("It has optimizer, ")
 
 

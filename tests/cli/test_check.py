@@ -43,8 +43,7 @@ def test_options_take_the_place_of_the_file_s_limits(trace: str) -> None:
     Path("pyproject.toml").write_text("[tool.syncscan]\nsyncs = 5\n")
     assert run(trace).exit_code == 0
     assert run(trace, "--limit", "rule:item,syncs=0").exit_code == 1
-    Path("other.toml").write_text("[tool.syncscan]\nsyncs = 0\n")
-    assert run(trace, "--config", "other.toml").exit_code == 1
+    assert run(trace, "--limit", "wait-ms=0").exit_code == 1
 
 
 def test_a_baseline_is_written_and_kept_to(trace: str, tmp_path: Path) -> None:

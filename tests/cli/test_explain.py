@@ -1,9 +1,7 @@
-"""`syncscan rules` and `syncscan explain` as a user calls them."""
+"""`syncscan explain` as a user calls it."""
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 import pytest
@@ -24,28 +22,12 @@ def run(*args: str) -> Result:
 
 def test_text_lists_every_rule_on_a_line_in_their_order() -> None:
     """The list is what is asked, from the first rule to the last, with id, cause and title."""
-    lines = run("rules").stdout.splitlines()
+    lines = run("explain").stdout.splitlines()
     assert [line.split()[:2] for line in lines[: len(RULES)]] == [[r.id, r.cause.value] for r in RULES]
     assert lines[0].endswith(RULES[0].name)
     habits = lines[lines.index("Other costs:") + 2 :][: len(HABITS)]
     assert [line.split()[:2] for line in habits] == [[h.id, h.cause.value] for h in HABITS]
     assert lines[-1].startswith(f"{len(RULES)} rules and {len(HABITS)} habits.")
-
-
-def test_json_holds_the_whole_catalogue() -> None:
-    """A program gets all sections of all rules under a schema's name."""
-    answer = json.loads(run("rules", "--format", "json").stdout)
-    assert answer["schema"] == "syncscan.rules/1"
-    assert [rule["id"] for rule in answer["rules"]] == [r.id for r in RULES]
-    assert answer["rules"][0]["sections"] == dict(RULES[0].sections)
-    assert [(habit["id"], habit["area"]) for habit in answer["habits"]] == [(h.id, h.cause.value) for h in HABITS]
-
-
-def test_markdown_is_a_table_with_a_row_a_rule_and_one_of_habits() -> None:
-    """The README's tables: no cell breaks them."""
-    lines = [line for line in run("rules", "--format", "markdown").stdout.splitlines() if line]
-    assert len(lines) == len(RULES) + len(HABITS) + 4
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in lines)
 
 
 @pytest.mark.parametrize("name", ["one-hot", "one_hot", "One-Hot", "aten::one_hot"])
@@ -59,7 +41,7 @@ def test_explain_finds_a_rule_as_people_write_it(name: str) -> None:
 
 def test_explain_shows_what_the_examples_stand_on() -> None:
     """Both examples can be pasted behind the preamble."""
-    assert "labels = torch.randint" in run("explain", "bincount", "--format", "markdown").stdout
+    assert "labels = torch.randint" in run("explain", "bincount").stdout
 
 
 def test_an_unknown_rule_is_a_usage_error_with_a_suggestion() -> None:
@@ -91,7 +73,7 @@ def test_a_name_like_no_rule_leads_to_the_list() -> None:
     """Where nothing is close, the hint says where all are."""
     error = run("explain", "zzzzzzzz").exception
     assert isinstance(error, UsageError)
-    assert "syncscan rules" in (error.hint or "")
+    assert "syncscan explain" in (error.hint or "")
 
 
 def test_on_a_terminal_the_text_has_colors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,9 +129,9 @@ def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest
         return PROOF
 
     monkeypatch.setattr("syncscan.fixing.proving.prove_patch", prove)
-    result = run("--prove", "--prove-limit", "30", "train.py")
-    assert limits == [30.0]
-    assert result.stderr.endswith("\nMeasuring the patch, for 30 s at most.\npair 1: 2% less\n")
+    result = run("--prove", "train.py")
+    assert limits == [180.0]
+    assert result.stderr.endswith("\nMeasuring the patch, for 180 s at most.\npair 1: 2% less\n")
 
 
 def test_options_and_arguments_are_passed_on(answer: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ def test_options_and_arguments_are_passed_on(answer: dict[str, Any]) -> None:
 
 
 def test_a_pull_request_is_printed(answer: dict[str, Any]) -> None:
-    assert run("--pr", "train.py").stdout.startswith("Remove 1 host-device sync from train.py\n\n")
+    assert run("--format", "pr", "train.py").stdout.startswith("Remove 1 host-device sync from train.py\n\n")
 
 
 def test_json_is_json(answer: dict[str, Any]) -> None:

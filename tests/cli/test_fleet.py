@@ -89,7 +89,7 @@ def test_traces_are_read_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(syncscan.fleet, "analyze_fleet", analyze_fleet, raising=False)
     result = run(
-        "fleet", "a", "s3://b/*.gz", "--store", "d", "--jobs", "3", "--step-scope", "it*", "--max-memory", "1G"
+        "--max-memory", "1G", "fleet", "a", "s3://b/*.gz", "--store", "d", "--jobs", "3", "--steps", "scope:it*"
     )
     assert result.exit_code == 0
     assert "not read: job/rank4.json.gz" in result.stdout
@@ -127,12 +127,12 @@ def test_progress_goes_on_a_line_where_nobody_watches(
 def test_check_takes_a_saved_job(saved: Path, tmp_path: Path) -> None:
     """Exit 1 where a limit isn't kept, 0 where all are; limits of a job alone are refused elsewhere."""
     assert run("check", saved).exit_code == 1
-    passed = run("check", saved, "--syncs", "2", "--held-up", "8%")
+    passed = run("check", saved, "--syncs", "2", "--limit", "held-up=8%")
     assert passed.exit_code == 0
     assert "passed: job of 4 ranks" in passed.stdout
-    failed = run("check", saved, "--held-up", "5%", "--format", "json")
+    failed = run("check", saved, "--limit", "held-up=5%", "--format", "json")
     assert json.loads(failed.stdout)["traces"][0]["violations"][0]["limit"]["held_up"] == 0.05
-    assert isinstance(error("check", tmp_path / "x.json", "--held-up", "5%"), UsageError)
+    assert isinstance(error("check", tmp_path / "x.json", "--limit", "held-up=5%"), UsageError)
     assert isinstance(error("check", saved, "--format", "sarif"), UsageError)
 
 

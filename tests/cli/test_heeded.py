@@ -30,7 +30,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
-from tests.live.example import ALARM, begin, window
+from tests.live.example import begin, window
 from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
 
@@ -49,10 +49,8 @@ ARGUMENTS = {
     "dryrun": ["program.py:step"],
     "fix": ["program.py"],
     "lint": ["program.py"],
-    "rules": [],
     "explain": ["nonzero", "t.json"],
-    "mcp": [],
-    "lsp": [],
+    "serve": ["lsp"],
     "skill": [],
     "watch": ["w.watch.jsonl"],
 }
@@ -62,7 +60,6 @@ PROGRAMS = ("profile", "prove", "dryrun", "fix")
 INSTEAD = {
     ("dryrun", "module"): ["program"],
     ("profile", "module"): ["json.tool"],
-    ("check", "held_up"): ["--fleet", "ranks"],
     ("check", "update_baseline"): ["t.json", "--baseline", "base.json"],
     ("fleet", "watch"): ["watched"],
     ("diff", "before"): ["--after", "other.json"],
@@ -75,22 +72,17 @@ VALUES = {
     "around": "1",
     "baseline": "known.json",
     "before": "t.json",
-    "beside": "data",
-    "config": "limits.toml",
     "device": "cpu",
     "evidence": "1",
     "every": "100",
     "exports": "prometheus:metrics.prom",
     "fail_on": "guess",
     "fixes": "fixes.json",
-    "held_up": "1%",
     "host": "::1",
     "ignore": "item",
     "inputs": "inputs",
     "like": "t.json",
     "limit": "scope:loss*,syncs=0",
-    "margin_ms": "5",
-    "max_memory": "4G",
     "min_saves": "1s",
     "on_alarm": "true",
     "on_signal": "USR1",
@@ -99,17 +91,13 @@ VALUES = {
     "pipeline": "data",
     "prefix": "p",
     "process": "100",
-    "prove_limit": "7",
-    "recoverable": "99%",
     "remove": "rule:item",
     "revisions": "HEAD",
     "sample": "2",
     "scheduler": "tcp://127.0.0.1:1",
-    "seconds": "7",
     "select": "item",
     "source_root": ".",
     "start_at": "7",
-    "step_scope": "data",
     "step_ms": "15",
     "steps": "none",
     "store": "kept",
@@ -120,7 +108,6 @@ VALUES = {
     ("dryrun", "steps"): "5",
     ("fix", "limit"): "7",
     ("fix", "steps"): "7",
-    ("lint", "config"): "limits.toml",
     ("profile", "wait"): "7",
     ("profile", "repeat"): "7",
     ("profile", "warmup"): "7",
@@ -244,7 +231,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
     def analyze(path: str, **kwargs: Any) -> Analysis:
         key = f"{path}{sorted((k, v) for k, v in kwargs.items() if k not in ('progress', 'clock'))}"
-        if kwargs.get("cache") or key not in analyses:
+        if key not in analyses:
             analyses[key] = analyzed(path, **kwargs)
         return analyses[key]
 
@@ -259,7 +246,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
     built.stand_in("syncscan.capture.script.run_script", captured)
     built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
-    built.stand_in("syncscan.live.alarm_command.alarmed_since", lambda folder, since: [(None, ALARM)])
     built.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
     built.stand_in(
         "syncscan.live.attaching.attach.attached",
@@ -320,7 +306,7 @@ def test_every_option_is_heeded_in_every_format_or_refused(runs: Runs, command: 
     for option in options:
         heeded = 0
         for form in forms(command, option):
-            beside = [*needed(command, option)]
+            beside = needed(command, option)
             if option != "form" and form != options["form"].default if "form" in options else False:
                 beside = ["--format", form, *beside]
             words = INSTEAD.get((command, option), ARGUMENTS.get(command, ["t.json"]))

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group
-from syncscan.cli.memory_limit import option
+from syncscan.cli.memory_limit import held, option, size
 from syncscan.load import memory_check
 from tests.builder import TraceBuilder
 
@@ -42,17 +42,17 @@ def bomb(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", [("analyze",), ("repair", "-o", "out.json"), ("report", "-o", "-")])
 def test_a_bomb_ends_with_a_sentence(bomb: Path, command: tuple[str, ...]) -> None:
     """Neither a MemoryError nor a machine that swaps."""
-    done = run(command[0], bomb, *command[1:], "--max-memory", "400M")
+    done = run("--max-memory", "400M", command[0], bomb, *command[1:])
     assert done.returncode == 3
     assert "needs more memory than is available or allowed" in done.stderr
     assert "Traceback" not in done.stderr
     assert not Path("out.json").exists()
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "4X", "99M", "1e9", "99999999T"])
-def test_what_is_no_size(size: str) -> None:
+@pytest.mark.parametrize("text", ["0", "-1", "4X", "99M", "1e9", "99999999T"])
+def test_what_is_no_size(text: str) -> None:
     """Said before anything is read."""
-    done = CliRunner().invoke(group, ["analyze", "t.json", "--max-memory", size])
+    done = CliRunner().invoke(group, ["--max-memory", text, "analyze", "t.json"])
     assert done.exit_code == 2
     assert "is not a size" in done.output
 
@@ -60,7 +60,7 @@ def test_what_is_no_size(size: str) -> None:
 def test_the_limit_ends_with_the_command(tmp_path: Path) -> None:
     """Whoever calls a command in a process of his own has his limit back."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    CliRunner().invoke(group, ["analyze", str(tmp_path / "none.json"), "--max-memory", "4G"])
+    CliRunner().invoke(group, ["--max-memory", "4G", "analyze", str(tmp_path / "none.json")])
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
@@ -73,8 +73,9 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int
 
     @click.command()
     @option
-    def command(max_memory: int) -> None:
-        click.echo(json.dumps([resource.getrlimit(resource.RLIMIT_DATA)[0] - free, max_memory]))
+    @held
+    def command(max_memory: int | None) -> None:
+        click.echo(json.dumps([resource.getrlimit(resource.RLIMIT_DATA)[0] - free, size()]))
 
     def limit(process_limit: int, *args: str) -> tuple[int, int]:
         resource.setrlimit(resource.RLIMIT_DATA, (free + process_limit, before[1]))

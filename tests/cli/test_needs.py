@@ -17,8 +17,6 @@ VALUES = {
     "form": "json",
     "page": "1",
     "evidence": "1",
-    "beside": "x",
-    "margin_ms": "1",
     "around": "1",
     "max_batch": "8",
     "output": "OUT",
@@ -30,7 +28,6 @@ VALUES = {
     "select": "item",
     "ignore": "item",
     "source_root": ".",
-    "max_memory": "4G",
 }
 
 NO_PROCESS = str(2**31 - 1)
@@ -109,8 +106,7 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
     "words",
     [
         ["analyze", "no.json", "--step-ms"],
-        ["annotate", "no.json", "-o", "x", "--margin-ms"],
-        ["check", "no.json", "--wait-ms"],
+        ["check", "no.json", "--syncs"],
         ["prove", "--tolerance"],
     ],
 )

@@ -100,31 +100,6 @@ def test_a_report_is_shown_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stdout.startswith("http://127.0.0.1:")
 
 
-def test_a_report_lists_what_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `syncscan report` does; a rule that isn't there is said before anything is served."""
-    pages: list[str] = []
-    monkeypatch.setattr("syncscan.cli.open._wait", lambda: None)
-    monkeypatch.setattr("syncscan.integrations.browser.Page", lambda page, *_: pages.append(page) or Served())
-    t = TraceBuilder()
-    t.sync("aten::nonzero", at=20)
-    path = str(t.write(tmp_path / "t.json"))
-    for rule in ("nonzero", "item"):
-        words = ["open", path, "--no-browser", "--select", rule]
-        assert CliRunner().invoke(group, words, catch_exceptions=False).exit_code == 0
-    assert ['<ol id="findings"' in page for page in pages] == [True, False]
-    with pytest.raises(UsageError, match="--select nowhere"):
-        CliRunner().invoke(group, ["open", path, "--select", "nowhere"], catch_exceptions=False)
-
-
-class Served:
-    """A page that nobody asks for."""
-
-    url = "http://127.0.0.1:1/"
-
-    def close(self) -> None:
-        """It serves nothing."""
-
-
 def test_a_folder_with_several_traces_is_not_shown(tmp_path: Path) -> None:
     """One of them is to be named; a folder with one is that one."""
     for name in ("a.json", "b.json"):

@@ -70,15 +70,3 @@ def test_a_missing_trace_leaves_no_report(tmp_path: Path):
 def test_a_time_that_was_measured_is_shown(trace: Path, tmp_path: Path):
     """--step-ms gives the step without the profiler a place at the top."""
     assert "step, unprofiled" in run(trace, "-o", "-", "--step-ms", "0.9")
-
-
-def test_the_report_is_shown_if_asked(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file is given to the browser; without a file there is nothing to show."""
-    from syncscan.integrations import browser
-
-    shown: list[str] = []
-    monkeypatch.setattr(browser, "opens", lambda url: not shown.append(url))
-    run(trace, "-o", tmp_path / "report.html", "--open")
-    assert shown == [(tmp_path / "report.html").resolve().as_uri()]
-    with pytest.raises(UsageError, match="--open"):
-        run(trace, "-o", "-", "--open")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from syncscan import api
 from syncscan.cli import COMMANDS, group
-from syncscan.errors import UsageError
 
 
 def test_it_is_printed_with_a_name_and_a_description() -> None:
@@ -33,11 +31,3 @@ def test_its_commands_about_a_recording_run_as_written() -> None:
     for command in commands:
         words = [word.replace("TRACE", trace).replace("ID", id) for word in command.split()]
         assert CliRunner().invoke(group, words).exit_code == 0, command
-
-
-def test_a_file_is_written_once(tmp_path: Path) -> None:
-    out = tmp_path / "skills" / "syncscan" / "SKILL.md"
-    CliRunner().invoke(group, ["skill", "-o", str(out)])
-    assert out.read_text().startswith("---")
-    with pytest.raises(UsageError, match="exists"):
-        CliRunner().invoke(group, ["skill", "-o", str(out)], catch_exceptions=False)

@@ -64,7 +64,7 @@ def _standard_input(name: str) -> Iterator[None]:
         os.close(stored)
 
 
-@pytest.mark.parametrize("command", ["analyze T", "report T -o -", "rules"])
+@pytest.mark.parametrize("command", ["analyze T", "report T -o -", "explain"])
 @pytest.mark.parametrize(
     ("to", "text"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
 )

@@ -71,10 +71,10 @@ def test_what_is_hidden_is_counted_and_the_step_is_the_same(trace: str) -> None:
 
 
 def test_the_table_has_ten_rows_unless_asked(trace: str) -> None:
-    """`--all` has all; `--top` is asked for too."""
-    assert " 12 more: --all" in run(trace).stdout.splitlines()
-    assert "more: --all" not in run(trace, "--all").stdout
-    assert run(trace, "--all").stdout.count(" cpu ") == 12
+    """`-v` has all; `--top` is asked for too."""
+    assert " 12 more: -v" in run(trace).stdout.splitlines()
+    assert "more: -v" not in run(trace, "-v").stdout
+    assert run(trace, "--top", "12").stdout.count(" cpu ") == 11
     assert "1 finding is hidden by --top." in run(trace, "--top", "12").stdout.splitlines()
 
 
@@ -83,11 +83,10 @@ def test_the_table_has_ten_rows_unless_asked(trace: str) -> None:
     [
         (("--select", "nonzer"), "nonzero"),
         (("--ignore", "launch-bond"), "launch-bound"),
-        (("--select", "zzz*"), "syncscan rules"),
-        (("--top", "3", "--all"), "Leave one"),
+        (("--select", "zzz*"), "syncscan explain"),
         (("--user-only",), "with_stack"),
         (("--evidence", "1", "--ignore", "cpu"), "Leave one"),
-        (("--all", "--format", "json"), "--all"),
+        (("-v", "--format", "json"), "--verbose"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(trace: str, options: tuple[str, ...], words: str) -> None:

@@ -78,7 +78,7 @@ def edited(folder: Path, talk: Callable[[Editor], Coroutine[Any, Any, None]]) ->
 
     async def session() -> None:
         editor = Editor()
-        await editor.client.start_io(sys.executable, "-m", "syncscan", "lsp")
+        await editor.client.start_io(sys.executable, "-m", "syncscan", "serve", "lsp")
         capabilities = types.ClientCapabilities()
         await editor.client.initialize_async(
             types.InitializeParams(capabilities, process_id=None, root_uri=folder.as_uri())

@@ -122,7 +122,10 @@ def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
     async def tools() -> dict[str, bool]:
         path = os.pathsep.join(filter(None, sys.path))
         command = mcp.StdioServerParameters(
-            command=sys.executable, args=["-m", "syncscan", "mcp"], cwd=folder, env={**os.environ, "PYTHONPATH": path}
+            command=sys.executable,
+            args=["-m", "syncscan", "serve", "mcp"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path},
         )
         async with mcp.Client(command) as client:
             assert "verdict" in (await client.call_tool("analyze", {"trace": "one.json"})).content[0].text

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.cli.profile import _alarmed
 from syncscan.errors import UsageError
-from syncscan.live.alarm_command import AlarmCommand, alarmed_since
-from syncscan.live.journal import Journal
-from syncscan.live.start import Wanted
-from tests.live.example import ALARM, AT, begin, window
+from syncscan.live.alarm_command import AlarmCommand
+from tests.live.example import ALARM
 
 
 def test_a_command_has_the_alarm_on_its_standard_input(tmp_path: Path) -> None:
@@ -36,19 +33,6 @@ def test_a_command_that_is_not_there_disturbs_nobody() -> None:
     for _ in range(10):
         run(ALARM)
     AlarmCommand("")(ALARM)
-
-
-def test_a_job_with_an_alarm_fails_and_says_which(tmp_path: Path) -> None:
-    """Only files that were written since it began count."""
-    journal = Journal(tmp_path / "train.rank1.7.watch.jsonl")
-    for record in (begin(1, 2), window(1), ALARM):
-        journal.write(record)
-    journal.close()
-    heard: list[str] = []
-    assert _alarmed(Wanted(str(tmp_path)), AT, heard.append) == 1
-    assert heard == [f"alarm (rank 1, step 620): {ALARM}"]
-    assert _alarmed(Wanted(str(tmp_path)), AT + 90, heard.append) == 0
-    assert alarmed_since(tmp_path / "nowhere", 0.0) == []
 
 
 @pytest.mark.parametrize("command", ["touch 'a b", "'"])

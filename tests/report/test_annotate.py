@@ -318,10 +318,10 @@ def test_around_a_finding_only_its_neighbourhood_is_left() -> None:
     t.events.append({"ph": "s", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": MAIN, "tid": MAIN, "ts": 1100})
     t.events.append({"ph": "f", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": 0, "tid": 7, "ts": 9999, "bp": "e"})
     a = api.analyze_trace(t.trace())
-    text = b"".join(annotate_around(a, b"", recorded(t), "1", margin_ns=10_000))
+    text = b"".join(annotate_around(a, b"", recorded(t), "1"))
     events = json.loads(text)["traceEvents"]
     drawn = next(e for e in events if e.get("cat") == "syncscan_finding")
-    low, high = drawn["ts"] - 10, drawn["ts"] + drawn["dur"] + drawn["args"]["bubble_us"] + 10
+    low, high = drawn["ts"] - 1000, drawn["ts"] + drawn["dur"] + drawn["args"]["bubble_us"] + 1000
     assert {e["ph"] for e in events} == {"X", "M", "s", "f"}
     assert not [e for e in events if e.get("cat") == "ac2g"]
     for e in events:

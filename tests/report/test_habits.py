@@ -84,7 +84,7 @@ def test_each_is_shown_with_what_proves_it_and_what_to_do(form):
 def test_of_many_the_terminal_shows_the_first_in_its_table_and_what_proves_each_with_v():
     """Ten, with findings."""
     many = replace(analysis(finding()), habits=tuple(replace(LAUNCHES, id=f"launch-bound-{k}") for k in range(11)))
-    assert " 2 more: --all" in render(many, "text").splitlines()
+    assert " 2 more: -v" in render(many, "text").splitlines()
     assert render(many, "text").count("launch-bound ·") == 9
     assert render(many, "text", everything=True).count("launch-bound ·") == 11
     assert render(many, "text", verbose=1).count("420 launches per step") == 11

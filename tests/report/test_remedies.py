@@ -113,5 +113,5 @@ def test_many_findings_that_save_too_little_are_one_line_of_the_table():
     little = [finding(f"item-0000000{k}", gain=Gain(10.0, (0.0, 20.0), 0.0)) for k in range(5)]
     text = render(analysis(finding(), *little), "text")
     assert " 5 places: nonzero. Each saves less than 1%; together they wait 41.1 ms." in text.splitlines()
-    assert " 5 more: --all" in text.splitlines()
+    assert " 5 more: -v" in text.splitlines()
     assert "less than 1% each" not in render(analysis(*little), "text")

@@ -24,7 +24,6 @@ from syncscan.report import (
     fleet_diff_json,
     fleet_json,
     proof,
-    rules_json,
     saved,
     whatif,
 )
@@ -139,11 +138,6 @@ def test_a_job_follows_its_schema() -> None:
 def test_a_proof_follows_its_schema(value: Any) -> None:
     """With a result that is the same, and one that isn't."""
     assert wrong("proof", proof.render_json(value)) == []
-
-
-def test_the_catalogue_follows_its_schema() -> None:
-    """Every rule and habit."""
-    assert wrong("rules", rules_json.render(api.rules(), api.habit_rules())) == []
 
 
 class Stored(msgspec.Struct):

@@ -16,7 +16,6 @@ from syncscan.capture.script import ScriptRun
 from syncscan.capture.ticks import line_of
 from syncscan.errors import SyncscanError
 from syncscan.facts.program_phases import name_of
-from syncscan.live.alarm_command import AlarmCommand
 from syncscan.live.attaching.guarded import guard_steps
 from syncscan.live.attaching.requests import Order, answer
 from syncscan.live.hooks import safely
@@ -63,7 +62,7 @@ def _capture(folder: Path, order: Order) -> None:
     # A settled, an unrecorded and a few timed steps first: the report compares with the step as it is.
     plan = Plan(1, order.warmup, order.steps, 1, 10)
     say = functools.partial(_say, folder)
-    safely(lambda: Once(Path(order.out), plan, done, wait_s=order.wait_s, name=order.name, say=say))
+    safely(lambda: Once(Path(order.out), plan, done, wait_s=order.wait_s, say=say))
     answer(folder, begun="capture")
 
 
@@ -74,10 +73,8 @@ def _say(folder: Path, sentence: str) -> None:
 def _watch(folder: Path, order: Order) -> None:
     started = watch(
         order.out,
-        name=order.name or None,
         interval=order.interval,
         capture_on_alarm=order.capture_on_alarm,
-        on_alarm=AlarmCommand(order.on_alarm) if order.on_alarm else None,
     )
     safely(started.start)
     if started.lost:

@@ -22,11 +22,9 @@ class Order:
     out: str = ""
     steps: int = 3
     warmup: int = 4
-    name: str = ""
     interval: float = 20.0
     wait_s: float = 600.0
     capture_on_alarm: bool = False
-    on_alarm: str = ""
     asker: int = 0
     """Process that waits for the answers; 0 where that is unknown."""
 

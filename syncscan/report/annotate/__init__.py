@@ -24,9 +24,7 @@ def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: 
     return document(head, analysis.trace.info.metadata, recorded, added)
 
 
-def annotate_around(
-    analysis: Analysis, head: bytes, recorded: Iterable[bytes], finding: str, margin_ns: int | None = None
-) -> Iterator[bytes]:
+def annotate_around(analysis: Analysis, head: bytes, recorded: Iterable[bytes], finding: str) -> Iterator[bytes]:
     """Yield the part of the trace around a finding's most expensive sync point, small enough for any viewer.
 
     Args:
@@ -34,12 +32,11 @@ def annotate_around(
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of one event each.
         finding: an id, its beginning, or a number of the report, from 1.
-        margin_ns: shown on both sides of the sync; by default as long as what it cost, at least 1 ms.
 
     Raises:
         UsageError: no such finding.
     """
-    around = interval_around(chosen(analysis, finding), margin_ns)
+    around = interval_around(chosen(analysis, finding))
     return annotate(analysis, head, touching(recorded, around), added_events(analysis, around))
 
 

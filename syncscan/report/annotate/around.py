@@ -42,16 +42,15 @@ def chosen(analysis: Analysis, which: str) -> Finding:
     return findings[0]
 
 
-def interval_around(finding: Finding, margin_ns: int | None = None) -> Interval:
+def interval_around(finding: Finding) -> Interval:
     """Return the interval around the sync point of a finding that cost the most.
 
     Args:
         finding: at least one occurrence.
-        margin_ns: shown on both sides; by default as long as the sync and the idle time behind it, at least 1 ms.
     """
     worst = costliest(finding)
     start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
-    margin = max(end - start, LEAST_MARGIN) if margin_ns is None else margin_ns
+    margin = max(end - start, LEAST_MARGIN)
     return Interval(start - margin, end + margin)
 
 
