@@ -159,30 +159,6 @@ class Draft:
         return not rest or rest.startswith("#")
 
 
-def with_argument(call: ast.Call, words: str) -> Template:
-    """Return a call's source with one argument more, and its lines and comments as they are.
-
-    Args:
-        call: the call, without `*` and `**`.
-        words: the argument: `pin_memory=True`.
-    """
-
-    def source(render: Render) -> str:
-        code = render(call)
-        text = Text("", code)
-        parsed = ast.parse(code, mode="eval").body
-        assert isinstance(parsed, ast.Call)
-        given = [text.span(part)[1] for part in (*parsed.args, *parsed.keywords)]
-        if not given:
-            return f"{code[:-1].rstrip()}{words})"
-        last = max(given)
-        while code[last:].lstrip().startswith(")") and code.index(")", last) < len(code) - 1:
-            last = code.index(")", last) + 1  # of parentheses around the last argument
-        return f"{code[:last]}, {words}{code[last:]}"
-
-    return source
-
-
 def first_line(statement: ast.stmt) -> int:
     """Return the first line of a statement, its decorators too."""
     decorators = getattr(statement, "decorator_list", [])
@@ -226,4 +202,4 @@ def _holds(text: Text, outer: ast.AST, inner: ast.AST) -> bool:
     return a[0] <= b[0] and b[1] <= a[1] and a != b
 
 
-__all__ = ["Clash", "Draft", "Edit", "applied", "checked", "with_argument"]
+__all__ = ["Clash", "Draft", "Edit", "Render", "Template", "applied", "checked"]

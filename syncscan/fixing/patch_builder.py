@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.errors import ProgramFailed
+from syncscan.fixing.counts import several
 from syncscan.fixing.edits import applied
 from syncscan.fixing.left_to_author import (
     Reason,
@@ -31,6 +32,7 @@ from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compat
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.same_text import TOLERANCE
+from syncscan.fixing.source_numbers import source_numbers
 from syncscan.fixing.source_text import Text, names_apple, read, shown_path
 from syncscan.fixing.torch_import import with_torch
 from syncscan.fixing.verify import Reference
@@ -50,7 +52,7 @@ VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and o
 NOT_VERIFIED = "not verified: "
 PAGEABLE = (
     "Copies of more than 256 KB from pageable memory may wait for the device with non_blocking=True too, so they are "
-    "counted as before ({} times): pin the memory, such as with pin_memory=True of the data loader."
+    "counted as before ({}): pin the memory, such as with pin_memory=True of the data loader."
 )
 
 
@@ -99,6 +101,8 @@ class PatchBuilder:
         """File, line and words of the settings of libraries that entries are about."""
         self._once: set[tuple[str, int]] = set()
         """File and line of waits in statements that run once, such as a model's move to the device."""
+        self._constants: frozenset[float] = frozenset()
+        """The numbers in the program's files and arguments."""
         self._has_float64 = True
         """Whether each device that the program's files name has double precision."""
         self._unfinished = ""
@@ -161,6 +165,7 @@ class PatchBuilder:
         """Read the user's files in which the program waits."""
         waiting = {place.file for place in first.places}
         self._has_float64 = not any(names_apple(path) for path in first.files)
+        self._constants = source_numbers(first.files, self._job.arguments)
         for path in first.files:
             if path in waiting:
                 text = read(path)
@@ -190,7 +195,7 @@ class PatchBuilder:
         """Return what a changed program has to do; its files are those of the unchanged one, which are kept."""
         if self._written is None:
             self._written = SteadyFiles(now.written, again.written)
-        reference = Reference(now, again, self._written)
+        reference = Reference(now, again, self._written, self._constants)
         self._not_compared += [noise for noise in reference.noise if noise not in self._not_compared]
         if not self._unfinished and (why := reference.why_nothing_is_compared):
             self._unfinished = why
@@ -368,7 +373,7 @@ class PatchBuilder:
                 spoken.add((fix.file, fix.line))
         fixes += self._manuals(before, after, spoken)
         if self._pageable:
-            self._notes.append(PAGEABLE.format(self._pageable))
+            self._notes.append(PAGEABLE.format(several(self._pageable, "time")))
         unjudged = self._why_unjudged()
         if unjudged and any(fix.applied for fix in fixes):
             self._notes.append(f"There may be more to fix: {unjudged}.")

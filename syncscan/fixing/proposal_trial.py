@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from syncscan.fixing.counts import several
 from syncscan.fixing.edits import Clash, Draft, Edit, applied
 from syncscan.fixing.line_map import moved_lines, span, statement_lines, written_lines
 from syncscan.fixing.messages import ProgramJob, RunResult
@@ -95,12 +96,12 @@ class ProposalTrial:
                 after[key] = after.get(key, 0) + count
         more = [key for key, count in after.items() if count > self._before[key]]
         if more:
-            return f"line {more[0][1]} would wait {after[more[0]]} times instead of {self._before[more[0]]}"
+            return f"line {more[0][1]} would wait {several(after[more[0]], 'time')} instead of {self._before[more[0]]}"
         removed = sum(p.waits for _, p in wanted)
         if removed and sum(waits_of(run).values()) >= sum(self._before.values()):
-            return f"the program waits {sum(self._before.values())} times, as before"
+            return f"the program waits {several(sum(self._before.values()), 'time')}, as before"
         if added * 2 > removed:
-            return f"reading the values back would wait {added} times, to save {removed} waits"
+            return f"reading the values back would wait {several(added, 'time')}, to save {several(removed, 'wait')}"
         return self._still(wanted, after)
 
     def _still(self, wanted: Wanted, after: dict[tuple[str, int], int]) -> str:
@@ -114,7 +115,7 @@ class ProposalTrial:
             was = sum(self._before[path, line] for line in lines)
             now = sum(after.get((path, line), 0) for line in lines)
             if was and was - now < min(waits, was) / 2:
-                return f"line {begin} still waits, {now} times"
+                return f"line {begin} still waits, {several(now, 'time')}"
         return ""
 
     def _not_run(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise, takewhile
 
+from syncscan.fixing.counts import several
 from syncscan.fixing.quoted import MOST, instead
 from syncscan.fixing.same_text import is_fraction, numbers, same_line, same_number, words
 
@@ -50,9 +51,12 @@ class SteadyLines:
         """Lines that differ between the two runs, in whole or in a number."""
         self._steady_bars = {at for at in self._bars.keys() & bars.keys() if self._bars[at] == bars[at]}
 
-    @property
-    def has_results(self) -> bool:
-        """Whether a number is the same in both runs that isn't merely a counter, as in `epoch 1`, `epoch 2`."""
+    def has_results(self, constants: Container[float] = ()) -> bool:
+        """Return whether a number is the same in both runs that isn't merely a counter, as in `epoch 1`, `epoch 2`.
+
+        Args:
+            constants: numbers that are no results.
+        """
         columns: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
         for k, steady in self._steady.items():
             found = numbers(self._lines[k])
@@ -60,7 +64,10 @@ class SteadyLines:
                 columns[_words(self._lines[k]), position].append(found[position])
         for at in self._steady_bars:
             columns[("bar",), 0] += [n for bar in self._bars[at] for n in numbers(_without_position(bar)) if "." in n]
-        return any(any(map(is_fraction, column)) or not _counts(column) for column in columns.values())
+        return any(
+            (any(map(is_fraction, column)) or not _counts(column)) and any(float(n) not in constants for n in column)
+            for column in columns.values()
+        )
 
     def differs(self, text: str, does: str) -> str:
         """Return how another run's lines differ, as the end of a sentence; empty where they don't.
@@ -81,7 +88,7 @@ class SteadyLines:
 
     def _lines_differ(self, lines: list[str], does: str) -> str:
         if self._all_match and len(lines) != len(self._lines):
-            return f"{does} {len(lines)} lines instead of {len(self._lines)}"
+            return f"{does} {several(len(lines), 'line')} instead of {len(self._lines)}"
         pairs = {k: k for k in range(len(lines))} if self._all_match else dict(_aligned(self._lines, lines))
         for k, steady in self._steady.items():
             line = self._lines[k]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,13 @@ class SteadyValues:
         self.noise = [place for place in [*values, *(again.keys() - values.keys())] if place not in self._steady]
         """Places whose values differ between the two."""
 
-    @property
-    def has_results(self) -> bool:
-        """Whether a number or an array is the same in both, or a file's bytes that are neither."""
-        return any(_is_result(self._values[place]) for place in self._steady)
+    def has_results(self, constants: Container[float] = ()) -> bool:
+        """Return whether a number or an array is the same in both, or a file's bytes that are neither.
+
+        Args:
+            constants: numbers that are no results.
+        """
+        return any(_is_result(self._values[place], constants) for place in self._steady)
 
     def differs(self, other: Leaves, does: str) -> str:
         """Return how another run's values differ, as the end of a sentence; empty where they don't.
@@ -96,12 +100,13 @@ def _kind(value: Any, other: Any) -> str:
     return "" if type(value) is type(other) else f"{type(value).__name__} "
 
 
-def _is_result(value: Any) -> bool:
+def _is_result(value: Any, constants: Container[float]) -> bool:
     if isinstance(value, str):
-        return "\n" in value and SteadyLines(value, value).has_results
+        return "\n" in value and SteadyLines(value, value).has_results(constants)
     if isinstance(value, np.ndarray | bytes):
         return bool(len(value) if isinstance(value, bytes) else value.size)
-    return isinstance(value, int | float | complex | np.generic) and not isinstance(value, bool)
+    number = isinstance(value, int | float | complex | np.generic) and not isinstance(value, bool)
+    return number and value not in constants
 
 
 __all__ = ["SteadyValues", "same_value"]

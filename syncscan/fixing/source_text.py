@@ -53,8 +53,8 @@ class Text(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def width(self) -> int:
-        """Length that a new line may have: that of the longest line, but at least 100 and at most 120."""
-        return min(120, max(100, *map(len, self.lines)))
+        """Length that a new line may have: that of the longest line, but at least 79 and at most 120."""
+        return min(120, max(79, *map(len, self.lines)))
 
     def offset(self, line: int, column: int) -> int:
         """Return the position of a character in the text.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
+from syncscan.fixing.counts import several
 from syncscan.fixing.messages import RunResult
 from syncscan.fixing.quoted import MOST
 from syncscan.fixing.same_lines import SteadyLines
@@ -27,13 +28,21 @@ class Reference:
         first: a run.
         again: another.
         files: the files that two runs of the original program wrote; not compared if missing.
+        constants: the numbers in the program's source and arguments, which it prints without computing anything.
     """
 
-    def __init__(self, first: RunResult, again: RunResult, files: SteadyFiles | None = None) -> None:
+    def __init__(
+        self,
+        first: RunResult,
+        again: RunResult,
+        files: SteadyFiles | None = None,
+        constants: Container[float] = (),
+    ) -> None:
         self.first, self.again = first, again
         self.printed = SteadyLines(first.printed, again.printed)
         self.errors = SteadyLines(_without_warnings(first.errors), _without_warnings(again.errors))
         self.files = files if files is not None else SteadyFiles({}, {})
+        self._constants = constants
         self._fingerprints = fingerprint(first), fingerprint(again)
 
     @property
@@ -41,7 +50,7 @@ class Reference:
         """Output that differs between the two runs, in a few words each."""
         streams = (("printed", self.printed), ("stderr", self.errors))
         lines = [
-            f"{len(noise)} {name} {'line' if len(noise) == 1 else 'lines'}, such as {noise[0][:MOST]!r}"
+            f"{several(len(noise), f'{name} line')}, such as {noise[0][:MOST]!r}"
             for name, stream in streams
             if (noise := stream.noise)
         ]
@@ -52,14 +61,14 @@ class Reference:
         """Why no result of the program can be compared; empty where one can.
 
         A result is a loss, a parameter, a returned tensor, or a number that it prints or writes to a file, as long as
-        two unchanged runs agree on it. A number that only counts lines is none.
+        two unchanged runs agree on it. A number that only counts lines is none, nor is one that the source holds.
         """
         first, again = self._fingerprints
         if first.losses or first.end.shapes:
             result = sameness.judge(first, again, again, tolerance=TOLERANCE) if first != again else None
             unknown = result is not None and result.same is Same.UNKNOWN
             return f"nothing that it computes could be compared: {result.why}" if result and unknown else ""
-        if self.printed.has_results or self.errors.has_results or self.files.has_results:
+        if any(output.has_results(self._constants) for output in (self.printed, self.errors, self.files)):
             return ""
         if self.noise:
             return "nothing that it computes could be compared: what it prints or writes differs from run to run"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import filecmp
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from syncscan.fixing.counts import several
 from syncscan.fixing.file_values import content, leaves, text_of
 from syncscan.fixing.quoted import MOST
 from syncscan.fixing.same_lines import SteadyLines
@@ -44,10 +45,13 @@ class SteadyFiles:
         within = [noise for file in self._files.values() if (noise := file.noise)]
         return within + [f"{shown_path(path)}, which one of them doesn't write" for path in self._alone]
 
-    @property
-    def has_results(self) -> bool:
-        """Whether a number in a file, or a file of bytes, is the same in both runs."""
-        return any(file.has_results for file in self._files.values())
+    def has_results(self, constants: Container[float] = ()) -> bool:
+        """Return whether a number in a file, or a file of bytes, is the same in both runs.
+
+        Args:
+            constants: numbers that are no results.
+        """
+        return any(file.has_results(constants) for file in self._files.values())
 
     def differs(self, written: Written) -> str:
         """Return how the files of another run differ, as the end of a sentence; empty where they don't."""
@@ -89,15 +93,14 @@ class _SteadyFile:
         if self._is_large(self._again):
             return self._name
         noise = self._steady.noise
-        parts = "lines" if isinstance(self._steady, SteadyLines) else "values"
-        return f"{self._name} ({len(noise)} {parts}, such as {noise[0][:MOST]!r})" if noise else ""
+        part = "line" if isinstance(self._steady, SteadyLines) else "value"
+        return f"{self._name} ({several(len(noise), part)}, such as {noise[0][:MOST]!r})" if noise else ""
 
-    @property
-    def has_results(self) -> bool:
-        """Whether the file holds a number that is the same in both runs, or is one of bytes that are."""
+    def has_results(self, constants: Container[float]) -> bool:
+        """Return whether the file holds a number that is the same in both runs, or is one of bytes that are."""
         if self._first is None or self._again is None:
             return False
-        return self._is_first(self._again) if self._is_large(self._again) else self._steady.has_results
+        return self._is_first(self._again) if self._is_large(self._again) else self._steady.has_results(constants)
 
     def differs(self, left: str | None) -> str:
         """Return how another run's file differs, without the subject; empty where it doesn't."""

@@ -6,30 +6,8 @@ import ast
 
 import pytest
 
-from syncscan.fixing.edits import Clash, Draft, with_argument
+from syncscan.fixing.edits import Clash, Draft
 from syncscan.fixing.source_text import Text
-
-CALLS = {
-    "f()": "f(w=2)",
-    "f(a)": "f(a, w=2)",
-    "f(a, )": "f(a, w=2, )",
-    "f((a))": "f((a), w=2)",
-    "f((a), )": "f((a), w=2, )",
-    "f(a,\n  b=1,  # last\n)": "f(a,\n  b=1, w=2,  # last\n)",
-    "f(\n    (a),  # only\n)": "f(\n    (a), w=2,  # only\n)",
-    "f(g(x))": "f(g(x), w=2)",
-    "f(x=(1),  # (\n)": "f(x=(1), w=2,  # (\n)",
-}
-
-
-@pytest.mark.parametrize("source", CALLS)
-def test_an_argument_is_added(source: str) -> None:
-    """Behind the last one, and in front of a comma or comment that follows it."""
-    draft = Draft(Text("", source))
-    call = ast.parse(source, mode="eval").body
-    assert isinstance(call, ast.Call)
-    draft.replace(call, with_argument(call, "w=2"))
-    assert draft.render(call) == CALLS[source]
 
 
 def _drafts() -> tuple[Draft, Draft, ast.Call]:
@@ -53,8 +31,8 @@ def test_new_words_for_a_node_clash_with_a_change_inside_of_it(outer_first: bool
 
 
 def test_a_template_holds_the_changes_inside_of_its_node() -> None:
-    """An argument is added to the call with its new first argument."""
+    """Its words hold the call's new first argument."""
     outer, inner, call = _drafts()
-    outer.replace(call, with_argument(call, "w=2"))
+    outer.replace(call, lambda render: f"{render(call)[:-1]}, w=2)")
     outer.merge(inner)
     assert outer.render(call) == "f(y, w=2)"

@@ -57,8 +57,8 @@ def test_many_lines_are_aligned_by_their_beginning_and_end() -> None:
 )
 def test_a_counter_is_no_result(text: str, results: bool) -> None:
     """Nor is the time in a progress bar."""
-    assert SteadyLines(text, text).has_results is results
+    assert SteadyLines(text, text).has_results() is results
 
 
 def test_a_number_that_differs_is_no_result() -> None:
-    assert not SteadyLines("mean 0.5", "mean 0.7").has_results
+    assert not SteadyLines("mean 0.5", "mean 0.7").has_results()

@@ -58,5 +58,5 @@ def test_a_number_of_another_type_is_a_difference() -> None:
 
 
 def test_text_alone_is_no_result() -> None:
-    assert not SteadyValues({"[0]": "done", "[1]": True}, {"[0]": "done", "[1]": True}).has_results
-    assert SteadyValues({"[0]": 3}, {"[0]": 3}).has_results
+    assert not SteadyValues({"[0]": "done", "[1]": True}, {"[0]": "done", "[1]": True}).has_results()
+    assert SteadyValues({"[0]": 3}, {"[0]": 3}).has_results()

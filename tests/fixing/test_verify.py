@@ -43,7 +43,7 @@ def test_the_same_output_is_no_difference() -> None:
 
 def test_a_lost_line_is_a_difference() -> None:
     assert (
-        reference("a 1\nb 2\n").differs(RunResult(printed="a 1\n")) == "the patched program prints 1 lines instead of 2"
+        reference("a 1\nb 2\n").differs(RunResult(printed="a 1\n")) == "the patched program prints 1 line instead of 2"
     )
 
 
@@ -145,12 +145,16 @@ def test_a_file_that_is_written_is_compared(tmp_path: Path) -> None:
         ("mean 0.5", "mean 0.5", ""),
         ("done", "done", "has no optimizer, and prints or writes no result"),
         ("epoch 1\nepoch 2", "epoch 1\nepoch 2", "has no optimizer, and prints or writes no result"),
+        ("lr 0.125, 3 layers", "lr 0.125, 3 layers", "has no optimizer, and prints or writes no result"),
+        ("3 of 20, lr 0.125", "3 of 20, lr 0.125", ""),
         ("mean 0.5", "mean 0.7", "what it prints or writes differs from run to run"),
     ],
 )
 def test_a_program_without_a_result_is_not_compared(printed: str, again: str, why: str) -> None:
-    """A number that both runs print is one; a counter isn't."""
-    assert reference(printed, again).why_nothing_is_compared.rpartition("compared: ")[2].removeprefix("it ") == why
+    """A number that both runs print is one; a counter isn't, nor is a number that the source holds."""
+    runs = [RunResult(printed=text) for text in (printed, again)]
+    of_both = Reference(*runs, constants={0.125, 3.0})
+    assert of_both.why_nothing_is_compared.rpartition("compared: ")[2].removeprefix("it ") == why
 
 
 def test_what_differs_between_two_runs_is_named() -> None:

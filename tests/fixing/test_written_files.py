@@ -69,7 +69,7 @@ def test_a_file_is_compared_by_its_numbers(name: str, written: Callable[..., Wri
     """Rounding is no difference, another number is one, and the sentence names the file."""
     runs = [written(name, WRITERS[name], loss) for loss in (0.123456789, 0.123456789, 0.12345679, 0.2)]
     files = SteadyFiles(runs[0], runs[1])
-    assert (files.noise, files.has_results, files.differs(runs[2])) == ([], True, "")
+    assert (files.noise, files.has_results(), files.differs(runs[2])) == ([], True, "")
     assert files.differs(runs[3]).startswith("the patched program writes ")
     assert files.differs(runs[3]).endswith(f"in /project/{name}")
 
@@ -117,7 +117,7 @@ def test_a_file_that_differs_between_two_runs_is_named(written: Callable[..., Wr
     write = WRITERS["scores.csv"]
     runs = [written("scores.csv", write, loss, log=f"took {k} s") for k, loss in enumerate((0.5, 0.5, 0.5, 0.7))]
     files = SteadyFiles(runs[0], runs[1])
-    assert files.noise == ["/project/log (1 lines, such as 'took 0 s')"]
+    assert files.noise == ["/project/log (1 line, such as 'took 0 s')"]
     assert files.differs(runs[2]) == ""
     assert "'1,0.7' instead of '1,0.5'" in files.differs(runs[3])
 
@@ -166,5 +166,5 @@ def test_scalars_of_tensorboard_are_compared(written: Callable[..., Written]) ->
 
     runs = [written(f"events.out.tfevents.{k}", write, loss) for k, loss in enumerate((0.5, 0.5, 0.50000006, 0.6))]
     files = SteadyFiles(runs[0], runs[1])
-    assert (len(files.noise), files.has_results, files.differs(runs[2])) == (1, True, "")
+    assert (len(files.noise), files.has_results(), files.differs(runs[2])) == (1, True, "")
     assert "0.6" in files.differs(runs[3])

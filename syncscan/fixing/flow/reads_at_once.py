@@ -11,7 +11,15 @@ from syncscan.fixing.flow.number_reads import NumberRead, primary
 from syncscan.fixing.program_file import File
 
 
-def stacked(file: File, statement: ast.stmt, names: Sequence[str], reads: Sequence[NumberRead], render: Render) -> str:
+def stacked(
+    file: File,
+    statement: ast.stmt,
+    names: Sequence[str],
+    reads: Sequence[NumberRead],
+    render: Render,
+    *,
+    in_front: bool = False,
+) -> str:
     """Return the source that reads numbers at once, and assigns them to names if there are any.
 
     Args:
@@ -20,15 +28,16 @@ def stacked(file: File, statement: ast.stmt, names: Sequence[str], reads: Sequen
         names: the names, one for each read, or none.
         reads: the reads.
         render: gives the new source of what is read.
+        in_front: whether it is put in front of the statement, so that its lines get the statement's indentation.
     """
     values = [f"{primary(site.of, render)}.detach()" if site.detached else render(site.of) for site in reads]
-    indent, end = file.text.indent(statement), file.text.line_end
+    indent = file.text.indent(statement)
     start = f"{', '.join(names)} = " if names else ""
     line = f"{start}torch.stack([{', '.join(values)}]).tolist()"
     if len(indent) + len(line) <= file.text.width:
         return line
-    rows = "".join(f"{indent}    {value},{end}" for value in values)
-    return f"{start}torch.stack([{end}{rows}{indent}]).tolist()"
+    rows = [f"{start}torch.stack([", *(f"    {value}," for value in values), "]).tolist()"]
+    return ("\n" if in_front else f"{file.text.line_end}{indent}").join(rows)
 
 
 def on_the_device(file: File, node: ast.expr) -> bool:

@@ -62,7 +62,7 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
     if isinstance(way, Stuck):
         line = getattr(way.node, "lineno", site.node.lineno)
         where = f" (line {line})" if line != site.node.lineno else ""
-        return Left(site.node, f"its value {_when(file, site, way.why)}{where}")
+        return Left(site.node, f"its value {_when(file, site, way)}{where}")
     return Proposal(
         node=site.node,
         draft=way.draft,
@@ -79,9 +79,16 @@ def _is_never_read(way: NumberWalk) -> bool:
     return (way.how.raw or not way.lasting) and not way.draft.behind and not way.shown
 
 
-def _when(file: File, site: NumberRead, why: str) -> str:
-    """Return a reason that knows of the condition under which a number is shown."""
-    loops = file.loops_of(site.node)
-    around = file.ancestors(site.node)
-    conditional = bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in around)
-    return why.replace(" in every step", " under a condition already") if conditional else why
+def _when(file: File, site: NumberRead, way: Stuck) -> str:
+    """Return a reason that knows of the condition under which a number is read or shown."""
+    if _is_conditional(file, site.node, site.node):
+        return way.why.replace(" in every step", " under a condition already")
+    if _is_conditional(file, way.node, site.node):
+        return way.why.replace(" in every step", " under a condition, where it can be read too")
+    return way.why
+
+
+def _is_conditional(file: File, node: ast.AST, read: ast.expr) -> bool:
+    """Return whether a node is under a condition in the loop of a read."""
+    loops = file.loops_of(read)
+    return bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in file.ancestors(node))

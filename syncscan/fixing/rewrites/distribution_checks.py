@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing.edits import Draft, with_argument
+from syncscan.fixing.arguments import with_argument
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -38,7 +39,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 def _proposal(file: File, node: ast.Call) -> Proposal:
     draft = Draft(file.text)
-    draft.replace(node, with_argument(node, "validate_args=False"))
+    draft.replace(node, with_argument(file.text, node, "validate_args=False"))
     return Proposal(
         node=node,
         draft=draft,

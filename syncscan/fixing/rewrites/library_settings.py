@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from syncscan.fixing import makers, questions
-from syncscan.fixing.edits import Draft, with_argument
+from syncscan.fixing.arguments import with_argument
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -172,7 +173,7 @@ def _proposals(file: File, node: ast.stmt | ast.expr, setting: _Setting, given: 
     for call in given:
         if not makers.takes(call, name) or not questions.is_path(call.func):
             return
-        draft.replace(call, with_argument(call, setting.argument))
+        draft.replace(call, with_argument(file.text, call, setting.argument))
     yield _proposal(file, node, setting, draft)
 
 

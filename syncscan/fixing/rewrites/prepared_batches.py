@@ -12,7 +12,8 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import makers, questions
-from syncscan.fixing.edits import Draft, Edit, with_argument
+from syncscan.fixing.arguments import with_argument
+from syncscan.fixing.edits import Draft, Edit
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -54,7 +55,7 @@ def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Iterator[Proposa
         yield Left(node, NOT_PINNED.format("dataloader_pin_memory=False"), SETTING)
     elif pins is None and makers.takes(arguments, "accelerator_config") and questions.is_path(arguments.func):
         draft = Draft(file.text)
-        draft.replace(arguments, with_argument(arguments, 'accelerator_config={"non_blocking": True}'))
+        draft.replace(arguments, with_argument(file.text, arguments, 'accelerator_config={"non_blocking": True}'))
         yield _proposal(file, node, draft, 'accelerator_config={"non_blocking": True}')
 
 
@@ -71,15 +72,15 @@ def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Iterator[Prop
     given_one = _given(file, accelerator)
     if given_one is not None:
         argument = "non_blocking=True"
-        draft.replace(given_one, with_argument(given_one, argument))
+        draft.replace(given_one, with_argument(file.text, given_one, argument))
     else:
         configuration = _configuration(file, accelerator, draft)
         if not configuration or not makers.takes(accelerator, "dataloader_config"):
             return
         argument = f"dataloader_config={configuration}(non_blocking=True)"
-        draft.replace(accelerator, with_argument(accelerator, argument))
+        draft.replace(accelerator, with_argument(file.text, accelerator, argument))
     for loader in unpinned:
-        draft.replace(loader, with_argument(loader, "pin_memory=torch.cuda.is_available()"))
+        draft.replace(loader, with_argument(file.text, loader, "pin_memory=torch.cuda.is_available()"))
     yield _proposal(file, node, draft, argument)
 
 

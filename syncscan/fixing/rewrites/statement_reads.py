@@ -62,7 +62,9 @@ def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> P
         names: dict[str, str] = {}
         for site in different:
             names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
-        draft.put_before(statement, lambda render: stacked(file, statement, [*names.values()], different, render))
+        draft.put_before(
+            statement, lambda render: stacked(file, statement, [*names.values()], different, render, in_front=True)
+        )
         for site in reads:
             draft.replace(site.node, names[file.text.code(site.of)])
     return Proposal(

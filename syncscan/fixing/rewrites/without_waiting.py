@@ -3,9 +3,9 @@
 The source is a pinned batch from a loader that nothing else keeps or modifies, or pageable memory, which the driver
 stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 256 KB of it are copied without
 a wait; a larger copy may wait until its memory is pinned, which the report says, and counts as a wait. A comprehension
-may move a batch's tensors. A list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a
-tensor on the host first, which is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if
-there is a GPU.
+may move a batch's tensors. A number, and zeros, ones or a range are made on the device. A list that becomes a tensor on
+the device, by `torch.tensor` or as an index, becomes a tensor on the host first, which is then copied. A loader gets
+`pin_memory` if all that it returns is on the host, and if there is a GPU.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from collections.abc import Collection, Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
 from syncscan.fixing import questions
-from syncscan.fixing.edits import Draft, Render, with_argument
+from syncscan.fixing.arguments import with_argument
+from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.index_lists import index_list, moved
+from syncscan.fixing.made_there import made_there
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -30,6 +32,7 @@ RULES = ("to-device", "tensor-constructor", "cpu-index")
 SAFETY = Safety.SAFE
 BEFORE = "result = torch.tensor([0, 2], device=device)"
 AFTER = "result = torch.tensor([0, 2]).to(device, non_blocking=True)"
+ARGUMENT = "non_blocking=True"
 FEWEST = 3
 STAGED = 256 * 1024
 """Bytes from pageable memory that the driver surely stages without a wait (measured, `dryrun/wait_table.py`)."""
@@ -43,11 +46,25 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if file.seen(node).count < FEWEST:
             continue
         if isinstance(node, ast.Call) and file.own_waits(node):
-            draft = _copy(file, node) or _constructor(file, node)
-            if draft is not None:
+            if template := made_there(file, node):
+                yield _made(file, node, template)
+            elif draft := _copy(file, node) or _constructor(file, node):
                 yield _proposal(file, node, draft)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and file.own_waits(node):
             yield from _index(file, node, node, file.own_waits(node))
+
+
+def _made(file: File, node: ast.Call, template: Template) -> Proposal:
+    draft = Draft(file.text)
+    draft.replace(node, template)
+    return Proposal(
+        node=node,
+        draft=draft,
+        rule="to-device",
+        rewrite=ID,
+        change="make the tensor on the device",
+        waits=file.own_waits(node),
+    )
 
 
 def _proposal(file: File, node: ast.Call, draft: Draft) -> Proposal | Left:
@@ -88,9 +105,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     if any(k.arg in ("non_blocking", None) for k in call.keywords) or len(call.args) > 2:
         return None
     if _is_temporary(function.value) and not any(t.pinned for t in of):
-        draft = Draft(file.text)
-        draft.replace(call, with_argument(call, "non_blocking=True"))
-        return draft
+        return _sent(file, call)
     base = root_of(function.value)
     if base is None:
         return None
@@ -104,11 +119,39 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
         free and any(_is_over_loader(file, loop) for loop in _loops_over(file, call, held))
     ):
         return None
-    draft = Draft(file.text)
-    draft.replace(call, with_argument(call, "non_blocking=True"))
+    draft = _sent(file, call)
     if free:
         _pin(file, call, held, draft)
     return draft
+
+
+def _sent(file: File, call: ast.Call) -> Draft:
+    """Return the draft that gives a copy its argument, and each of several copies a line where theirs gets too long."""
+    draft, statement = Draft(file.text), file.statement_of(call)
+    pairs = _pairs(file, statement)
+    draft.replace(call, with_argument(file.text, call, ARGUMENT, alone=bool(pairs)))
+    if pairs:
+        end = file.text.line_end + file.text.indent(statement)
+        draft.replace(statement, lambda render: end.join(f"{name.id} = {render(value)}" for name, value in pairs))
+    return draft
+
+
+def _pairs(file: File, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
+    """Return the names and copies of `a, b = a.to(device), b.to(device)` if it gets too long for one line."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return []
+    names, values = statement.targets[0], statement.value
+    if not isinstance(names, ast.Tuple) or not isinstance(values, ast.Tuple) or not 1 < len(values.elts) < 4:
+        return []
+    pairs = [(n, v) for n, v in zip(names.elts, values.elts, strict=False) if isinstance(n, ast.Name)]
+    if not len(pairs) == len(names.elts) == len(values.elts) or not questions.stands_alone(file, statement):
+        return []
+    targets = {name.id for name, _ in pairs}
+    if any(n.id in targets - {name.id} for name, value in pairs for n in questions.names_in(value)):
+        return []
+    copies = sum(isinstance(v, ast.Call) and getattr(v.func, "attr", "") in ("to", "cuda") for v in values.elts)
+    line = file.text.lines[statement.lineno - 1]
+    return pairs if len(line) + copies * len(f", {ARGUMENT}") > file.text.width else []
 
 
 def _is_temporary(node: ast.expr) -> bool:
@@ -154,7 +197,7 @@ def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
         for name in questions.names_in(loop.iter):
             maker = _maker(file, name)
             if maker is not None and _lies_on_host(file, loop):
-                draft.replace(maker, with_argument(maker, "pin_memory=torch.cuda.is_available()"))
+                draft.replace(maker, with_argument(file.text, maker, "pin_memory=torch.cuda.is_available()"))
 
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:

@@ -104,6 +104,14 @@ REASONS = {
     (
         'result = 0\nfor loss in losses:\n    print(end=f"{loss.item():.0f}"[:0])'
     ): "its value is printed or logged in every step",
+    (
+        "result, shown = 0, {}\n"
+        "for k, loss in enumerate(losses):\n"
+        '    shown["loss"] = loss.item()\n'
+        "    if k % 3:\n"
+        "        for key, value in shown.items():\n"
+        '            print(end=f"{key}{value}"[:0])'
+    ): "its value is printed or logged under a condition, where it can be read too (line 12)",
     ("result = 0\nfor loss in losses:\n    if loss.item() > 2:\n        break"): "its value controls what runs next",
     (
         "result = 0\n"

@@ -21,7 +21,8 @@ FIXED = {
         f"{LOOP}    a = loss.half().item()\n    b = loss.half().square().item()\n    c = loss.half().exp().item()\n"
         "    result.append({'a': a, 'b': b, 'c': c})\nresult = repr(result)"
     ): (
-        f"{LOOP}    a, b, c = torch.stack([loss.half(), loss.half().square(), loss.half().exp()]).tolist()\n"
+        f"{LOOP}    a, b, c = torch.stack([\n        loss.half(),\n"
+        "        loss.half().square(),\n        loss.half().exp(),\n    ]).tolist()\n"
         "    result.append({'a': a, 'b': b, 'c': c})\nresult = repr(result)"
     ),
     (

@@ -19,7 +19,8 @@ FIXED = {
         "    result.append(f'{loss_value:.3f} {other_value:.3f} {2 * loss_value:.3f}')"
     ),
     f"{LOOP}    result.append({{'a': loss.item(), 'b': (x * loss).double().mean().item()}})\nresult = repr(result)": (
-        f"{LOOP}    loss_value, mean_value = torch.stack([loss, (x * loss).double().mean()]).tolist()\n"
+        f"{LOOP}    loss_value, mean_value = torch.stack([\n"
+        "        loss,\n        (x * loss).double().mean(),\n    ]).tolist()\n"
         "    result.append({'a': loss_value, 'b': mean_value})\nresult = repr(result)"
     ),
     f"{LOOP}    a, b = loss.item(), float(other)\n    result.append(f'{{a}} {{b}}')": (
@@ -35,7 +36,8 @@ FIXED = {
         "result = repr([step(loss) for loss in losses])"
     ),
     f"{LOOP}    result.append('{{}} of {{}}'.format((x > loss).sum().item(), (y > loss).sum().item()))": (
-        f"{LOOP}    sum_value, sum_value_2 = torch.stack([(x > loss).sum(), (y > loss).sum()]).tolist()\n"
+        f"{LOOP}    sum_value, sum_value_2 = torch.stack([\n"
+        "        (x > loss).sum(),\n        (y > loss).sum(),\n    ]).tolist()\n"
         "    result.append('{} of {}'.format(sum_value, sum_value_2))"
     ),
 }

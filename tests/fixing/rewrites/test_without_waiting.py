@@ -9,6 +9,30 @@ from tests.fixing.example import Rewritten
 
 REWRITE = without_waiting
 FIXED = {
+    "for k in range(4):\n    result = torch.zeros(3, k, dtype=torch.float64).to(x.device)": (
+        "for k in range(4):\n    result = torch.zeros(3, k, dtype=torch.float64, device=x.device)"
+    ),
+    "for k in range(4):\n    result = torch.arange(k + 1).cuda()": (
+        'for k in range(4):\n    result = torch.arange(k + 1, device="cuda")'
+    ),
+    "for k in range(4):\n    result = torch.tensor(0.).to(device)\n    result += k": (
+        "for k in range(4):\n    result = torch.zeros((), device=device)\n    result += k"
+    ),
+    "for k in range(4):\n    result = torch.tensor(k, dtype=torch.float32, device=device)": (
+        "for k in range(4):\n    result = torch.full((), k, dtype=torch.float32, device=device)"
+    ),
+    (
+        "for k in range(4):\n"
+        "    first, second = torch.rand(3), torch.rand(3)\n"
+        "    first, second = first.contiguous().to(device), second.contiguous().to(device)\n"
+        "    result = first + second"
+    ): (
+        "for k in range(4):\n"
+        "    first, second = torch.rand(3), torch.rand(3)\n"
+        "    first = first.contiguous().to(device, non_blocking=True)\n"
+        "    second = second.contiguous().to(device, non_blocking=True)\n"
+        "    result = first + second"
+    ),
     "for k in range(4):\n    result = torch.as_tensor((0, k), dtype=torch.float32, device=device)": (
         "for k in range(4):\n    result = torch.as_tensor((0, k), dtype=torch.float32).to(device, non_blocking=True)"
     ),
@@ -42,8 +66,8 @@ FIXED = {
         "    result = result + a.sum() + b.sum()"
     ): (
         "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size"
-        "=3, pin_memory=torch.cuda.is_available())\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3,\n"
+        "                    pin_memory=torch.cuda.is_available())\n"
         "result = 0\n"
         "for a, b in loader:\n"
         "    a, b = a.to(device, non_blocking=True), b.to(device, non_blocking=True)\n"
@@ -65,7 +89,7 @@ FIXED = {
         "    result = result + a.sum() + b.sum()"
     ),
     ("for k in range(4):\n    result = torch.tensor(k, device=device)"): (
-        "for k in range(4):\n    result = torch.tensor(k).to(device, non_blocking=True)"
+        "for k in range(4):\n    result = torch.full((), k, device=device)"
     ),
     ("for k in range(4):\n    result = torch.tensor([0.5, k], device=device, dtype=torch.float64)"): (
         "for k in range(4):\n    result = torch.tensor([0.5, k], dtype=torch.float64).to(device, non_blocking=True)"
@@ -119,8 +143,8 @@ FIXED = {
         "    result = result + sent.sum()"
     ): (
         "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3, pin_memory=t"
-        "orch.cuda.is_available())\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3,\n"
+        "                    pin_memory=torch.cuda.is_available())\n"
         "result = 0\n"
         "for batch in loader:\n"
         "    sent = batch[0].to(device, non_blocking=True)\n"
@@ -152,8 +176,8 @@ FIXED = {
         "    result = result + a.sum() + b.sum()"
     ): (
         "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size"
-        "=3, pin_memory=torch.cuda.is_available())\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3,\n"
+        "                    pin_memory=torch.cuda.is_available())\n"
         "result = 0\n"
         "for batch in loader:\n"
         "    a, b = [t.to(device, non_blocking=True) for t in batch]\n"
