@@ -5,9 +5,10 @@ Loaded by pytest wherever syncscan is installed, so that nothing is imported her
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,15 @@ def syncscan(request: pytest.FixtureRequest) -> WatchedTest:
     return _watched(request.node)
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str | None:
+    """Say what holds back the writing of the tests that will run dry, before the first of them."""
+    if not any(map(_will_be_dry, items)):
+        return None
+    from syncscan import scratch
+
+    return f"syncscan: {scratch.sentence('a test that runs dry', 'python')}"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Run a marked test dry without a GPU, or skip it where that would say nothing."""
@@ -66,44 +76,33 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     from syncscan.capture import device
 
     limit = _limit(mark)
-    if mark.name == "no_races":
-        _run_dry(item)
-        return
-    if device.vendor() is not None and not limit.dry:
-        return
-    if not item.config.getini("syncscan_dryrun"):
+    if _is_dry(item, limit):
+        if limit.wait_ms is not None:
+            pytest.skip(NO_TIMES)
+        _run_dry(item, limit)
+    elif limit.dry or device.vendor() is None:
         pytest.skip(NO_DEVICE)
-    if limit.wait_ms is not None:
-        pytest.skip(NO_TIMES)
-    _run_dry(item)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
-    """Let a dry run's own fixtures see its device and its files; fixtures shared with other tests see none."""
-    files = getattr(request.node, _DRY, None) if request.scope == "function" else None
-    if files is None:
-        yield
-        return
-    fixturedef.addfinalizer(files.pause)  # the finalizers that are added last are called first
-    with _pretending(request.node), files.redirected():
-        yield
-    fixturedef.addfinalizer(files.resume)
-
-
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Run the teardown of a dry run's fixtures on its device, and remove what the test wrote."""
-    files = getattr(item, _DRY, None)
-    if files is None:
+    """Run the teardown of a dry run's own fixtures on its device, and remove what the test wrote."""
+    files, mark = getattr(item, _DRY, None), _mark(item)
+    if files is None or mark is None:
         yield
         return
+    del item.setup, item.runtest
+    failure: BaseException | None = None
     try:
-        with _pretending(item):
-            yield
-    finally:
-        files.close()
-        setattr(item, _DRY, None)
+        part = functools.partial(item.session._setupstate.teardown_exact, item.parent)  # type: ignore[arg-type]
+        files.call(_on_device(_limit(mark).device, part))
+    except BaseException as error:
+        failure = error
+    files.close()
+    setattr(item, _DRY, None)
+    outcome: Any = yield
+    if failure is not None:
+        outcome.force_exception(failure)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -116,8 +115,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     limit, watched = _limit(mark), _watched(item)
     watching = _watching(item, limit, watched)
     watching.__enter__()
-    with files.redirected() if (files := getattr(item, _DRY, None)) else nullcontext():
-        outcome: Any = yield
+    outcome: Any = yield
     try:
         watching.__exit__(*(outcome.excinfo or (None, None, None)))
         if outcome.excinfo is None:
@@ -139,7 +137,7 @@ def _watching(item: pytest.Item, limit: SyncLimit, watched: WatchedTest) -> Abst
     folder = item.config.getoption("--syncscan-report")
     warmup = limit.warmup if _tells_steps(item) else 0
     if getattr(item, _DRY, None):
-        return watched.pretended(warmup, limit.device)
+        return nullcontext()  # it is watched where it runs
     if folder is None and limit.wait_ms is None:
         return watched.guarded(warmup)
     return watched.record(folder, _name(item), warmup, guarded=True)
@@ -196,30 +194,69 @@ def _page(item: pytest.Item, watched: WatchedTest) -> None:
     files.write(folder / f"{_name(item)}.html", [report.render(watched.analysis, "html").encode()], force=True)
 
 
-def _run_dry(item: pytest.Item) -> None:
-    """Mark a test as one that runs dry, with files of its own."""
+def _is_dry(item: pytest.Item, limit: SyncLimit) -> bool:
+    """Return whether a marked test runs on a simulated GPU here."""
+    from syncscan.capture import device
+
+    is_on = limit.mark == "no_races" or bool(item.config.getini("syncscan_dryrun"))
+    return is_on and (limit.dry or device.vendor() is None)
+
+
+def _will_be_dry(item: pytest.Item) -> bool:
+    mark = _mark(item)
+    try:
+        return mark is not None and _is_dry(item, _limit(mark))
+    except pytest.UsageError:  # said where the test runs
+        return False
+
+
+def _run_dry(item: pytest.Item, limit: SyncLimit) -> None:
+    """Have a test and its own fixtures run dry, with files of its own; fixtures shared with other tests don't."""
     from syncscan.testing.scratch_files import TestFiles
 
     factory = getattr(item.config, "_tmp_path_factory", None)  # its folder is made when it is first asked for
-    setattr(item, _DRY, TestFiles([factory.getbasetemp()] if factory is not None else []))
+    files = TestFiles([factory.getbasetemp()] if factory is not None else [])
+    item.config.add_cleanup(files.close)  # where the test is interrupted
+    setattr(item, _DRY, files)
+    setup, test, watched = item.setup, item.runtest, _watched(item)
+    warmup = limit.warmup if _tells_steps(item) else 0
+
+    def set_up() -> None:
+        __tracebackhide__ = True
+        for name in _shared(item):
+            item._request.getfixturevalue(name)  # type: ignore[attr-defined]
+        files.call(_on_device(limit.device, setup))
+
+    def run() -> None:
+        __tracebackhide__ = True
+        files.call(watched.pretended(warmup, limit.device)(test))
+
+    item.setup, item.runtest = set_up, run  # type: ignore[method-assign]
 
 
-@contextmanager
-def _pretending(item: pytest.Item) -> Iterator[None]:
-    """Simulate the device of a marked test without recording, unless that is on already."""
+def _shared(item: pytest.Item) -> Iterator[str]:
+    """Yield the fixtures that a test shares with others, in their order."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    yield from (
+        name for name in getattr(item, "fixturenames", ()) if name in known and known[name][-1].scope != "function"
+    )
+
+
+def _on_device(device: str, part: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that calls another on a simulated device, without recording."""
     from syncscan.dryrun.device_kinds import kind_of
-    from syncscan.dryrun.pretence import Pretence, pretending
+    from syncscan.dryrun.pretence import Pretence
 
-    mark = _mark(item)
-    pretence = Pretence(kind=kind_of(_limit(mark).device if mark is not None else "cuda"))
-    if pretending():
-        yield
-        return
-    pretence.begin()
-    try:
-        yield
-    finally:
-        pretence.end()
+    def run() -> None:
+        __tracebackhide__ = True
+        pretence = Pretence(kind=kind_of(device))
+        pretence.begin()
+        try:
+            part()
+        finally:
+            pretence.end()
+
+    return run
 
 
 def _name(item: pytest.Item) -> str:

@@ -34,8 +34,8 @@ _CAPTURES = str(Path(__file__).parents[1] / "capture/session.py")
 """File of capture calls: everything that a capture does in a loop lies below a call of this file."""
 _WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("blocking_copies.py", "dispatch.py"))
 """Files of wrappers around torch's functions; a blocking `.to()` that torch warns about passes through them too."""
-_DRYRUN = str(Path(__file__).parents[1] / "dryrun")
-"""Folder of a dry run's own functions, which wrap torch's."""
+_DRYRUN = tuple(str(Path(__file__).parents[1] / name) for name in ("dryrun", "scratch", "testing", "pytest_plugin.py"))
+"""A dry run's own functions, which wrap torch's or call the program's."""
 _GRAPHS = re.compile(r".*[/\\]torch[/\\](cuda|xpu|accelerator)[/\\]graphs\.py")
 """Files with torch's functions for graphs, which synchronize and empty the allocator's cache before a capture."""
 COMPILING = "torch.compile was running"
@@ -95,10 +95,15 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
     frames: list[FrameType] = []
     while frame is not None and len(frames) < DEEPEST:
         file = _file(frame)
-        if file not in _WRAPPERS and not file.startswith(_DRYRUN) and not only_starts(file):
+        if file not in _WRAPPERS and not of_dry_run(file) and not only_starts(file):
             frames.append(frame)
         frame = frame.f_back
     return frames
+
+
+def of_dry_run(file: str) -> bool:
+    """Return whether a file is of the dry run's own code, which stands between a program's frames."""
+    return file.startswith(_DRYRUN)
 
 
 def own_frame(inner: list[FrameType]) -> FrameType | None:

@@ -1,4 +1,4 @@
-"""Forbid this process, and all that it starts, to write outside of given folders: Linux's Landlock.
+"""Forbid this thread, and all that it starts, to write outside of given folders: Linux's Landlock.
 
 It can't be undone (kernel.org, Documentation/userspace-api/landlock.rst). Reading isn't restricted.
 """
@@ -15,7 +15,7 @@ from syncscan.scratch.syscalls import called
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 """Numbers of the system calls, which are the same on all machines that have them."""
-NEEDED = 3
+_NEEDED = 3
 """The version that also forbids to truncate files, of Linux 6.2."""
 _VERSION, _BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 _WRITE_FILE, _REMOVE, _MAKE, _REFER, _TRUNCATE = 1 << 1, 0b11 << 4, 0b1111111 << 6, 1 << 13, 1 << 14
@@ -38,8 +38,13 @@ def version() -> int:
         return 0
 
 
+def holds() -> bool:
+    """Return whether this system can forbid all writing to files."""
+    return version() >= _NEEDED
+
+
 def allow_writing_only(paths: Sequence[Path]) -> None:
-    """Let this process write below these paths only; files that are open already stay as they are.
+    """Let this thread, and what it starts, write below these paths only; open files stay as they are.
 
     Raises:
         OSError: the system has no such Landlock.

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from syncscan.errors import UsageError
-from syncscan.scratch import bases, environment, uploads
+from syncscan.scratch import bases, environment, landlock, uploads
 from syncscan.scratch.cache_folders import cache_folders
 
 if TYPE_CHECKING:
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 KERNEL, PYTHON = "kernel", "python"
 VARIABLE = "SYNCSCAN_SCRATCH"
 """Environment variable by which a user chooses the kind."""
-SENTENCES = {
-    KERNEL: "What the program writes goes to a scratch copy that is gone afterwards; the kernel sees to it.",
-    PYTHON: "What the program writes goes to a scratch copy that is gone afterwards; Python's functions see to it.",
-}
+_BY_KERNEL = "the kernel sees to it."
+_BY_PYTHON = "Python's functions see to it, and whatever else writes is refused."
+_BY_PYTHON_ALONE = "Python's functions see to it. What native code and other programs write isn't held back here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Scratch:
     def entered(self, passed: Sequence[Path] = ()) -> Iterator[Redirection]:
         """Redirect a dry run's files while the context lasts, in a process that goes on afterwards.
 
-        Only Python's functions can be redirected so, whatever the `kind`; what can't be is warned of.
+        Only Python's functions can be redirected so, whatever the `kind`; what else writes isn't held back.
 
         Args:
             passed: folders that aren't part of the view, besides those of caches.
@@ -121,13 +120,19 @@ class Scratch:
         self.close()
 
 
-def sentence() -> str:
+def sentence(writer: str = "the program", kind: str = "") -> str:
     """Return what holds for the files of a program here, for a user.
+
+    Args:
+        writer: who writes.
+        kind: the kind of view; the one that holds here if not given.
 
     Raises:
         UsageError: as `kind_here`.
     """
-    return SENTENCES[kind_here()]
+    by_python = _BY_PYTHON if landlock.holds() else _BY_PYTHON_ALONE
+    how = _BY_KERNEL if (kind or kind_here()) == KERNEL else by_python
+    return f"What {writer} writes goes to a scratch copy that is gone afterwards; {how}"
 
 
 def kind_here() -> str:

@@ -16,7 +16,7 @@ from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.recorder import DryRunSession, RecordedWait
 from syncscan.guarding.guard import Guard
 from syncscan.guarding.rule_of_line import written_reason
-from syncscan.guarding.seen import GuardedSync
+from syncscan.guarding.seen import GuardedSync, of_dry_run
 from syncscan.model.analysis import Analysis
 from syncscan.model.capture import Coverage
 from syncscan.model.libraries import is_library
@@ -100,7 +100,7 @@ def _led(sync: GuardedSync, met: RecordedWait) -> GuardedSync:
     """Place a sync of the backward pass at its forward op, as reports do."""
     if not met.forward:
         return sync
-    chain = tuple(reversed(met.forward))
+    chain = tuple(frame for frame in reversed(met.forward) if not of_dry_run(frame[0]))
     file, line, function = next((frame for frame in met.forward if not is_library(frame[0])), met.forward[0])
     return replace(sync, file=file, line=line, function=function, chain=chain, instruction=None)
 

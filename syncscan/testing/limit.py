@@ -83,7 +83,7 @@ def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -
 
 def _entries(allow: Any) -> tuple[tuple[str, str], ...]:
     """Return the entries as (glob, reason): from a mapping, or from globs with or without a reason."""
-    if isinstance(allow, str):
+    if isinstance(allow, str) or not isinstance(allow, Iterable):
         raise UsageError(f"allow is {allow!r}, and must be a list of globs, or glob → reason.")
     if isinstance(allow, Mapping):
         return tuple((str(glob), str(why)) for glob, why in allow.items())

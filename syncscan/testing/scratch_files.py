@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from multiprocessing import util
 from pathlib import Path
+from typing import Any, TypeVar
 
-from syncscan.scratch import Scratch
+from syncscan.scratch import Scratch, landlock
+from syncscan.scratch.bound_thread import BoundThread
+
+Result = TypeVar("Result")
 
 
 class TestFiles:
-    """Redirects what a test writes, in its own fixtures too, to scratch copies, until `close`.
+    """What one test writes goes to scratch copies, until `close`.
+
+    Where the system can forbid to write anywhere else, the test's parts run in a thread of their own to which it is
+    forbidden: pytest's process goes on, and a process has no way back.
 
     Args:
         passed: folders that the test shares with others, such as pytest's for temporary files.
@@ -21,20 +31,39 @@ class TestFiles:
     def __init__(self, passed: Sequence[Path]) -> None:
         self._stack = ExitStack()
         scratch = self._stack.enter_context(Scratch.made())
-        self._redirection = self._stack.enter_context(scratch.entered(passed))
-        self.pause = self._redirection.pause
-        self.resume = self._redirection.resume
-        self.pause()
+        sockets = Path(util.get_temp_dir()).resolve()  # of the process, until it ends
+        self._redirection = self._stack.enter_context(scratch.entered([*passed, sockets]))
+        self._redirection.pause()
+        self._stack.callback(_stop_forkserver, _forkserver())
+        self._thread: BoundThread | None = None
+        if landlock.holds():
+            self._thread = BoundThread(self._redirection.writable)
+            self._stack.callback(self._thread.end)
+            torch = importlib.import_module("torch")
+            grad = torch.is_grad_enabled()  # each thread has its own
+            self._thread.call(lambda: torch.set_grad_enabled(grad))
 
-    @contextmanager
-    def redirected(self) -> Iterator[None]:
-        """Redirect what the block writes."""
-        self.resume()
+    def call(self, part: Callable[[], Result]) -> Result:
+        """Call a part of the test, all of whose writing is redirected or refused."""
+        __tracebackhide__ = True
+        self._redirection.resume()
         try:
-            yield
+            return part() if self._thread is None else self._thread.call(part)
         finally:
-            self.pause()
+            self._redirection.pause()
 
     def close(self) -> None:
         """Remove what was written."""
         self._stack.close()
+
+
+def _forkserver() -> Any:
+    """Return the process from which this one forks others, if there is one."""
+    server = sys.modules.get("multiprocessing.forkserver")
+    return getattr(server and server._forkserver, "_forkserver_pid", None)
+
+
+def _stop_forkserver(before: Any) -> None:
+    """Stop one that was started meanwhile: it is bound as the test was, and later ones are not."""
+    if _forkserver() != before:
+        sys.modules["multiprocessing.forkserver"]._forkserver._stop()

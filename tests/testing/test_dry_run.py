@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+
+from syncscan.scratch import landlock
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -97,6 +101,7 @@ def test_marks_hold_without_a_gpu(run, extension) -> None:
     """Fixtures of a test find the device, wider ones don't; steps, allowed lines and rules count as on a GPU."""
     done = run("-rs")
     done.assert_outcomes(failed=4, passed=3, skipped=2)
+    assert "bound_thread" not in done.stdout.str()
     done.stdout.fnmatch_lines(
         [
             "*_ test_reads _*",
@@ -261,3 +266,135 @@ def test_a_dry_test_changes_no_file(pytester: pytest.Pytester, run) -> None:
     assert (pytester.path / "train.log").read_text() == "earlier"
     assert (pytester.path / "last.pt").read_text() == "checkpoint"
     assert not (pytester.path / "shared").exists()
+
+
+NATIVE = """
+import ctypes, subprocess
+import pytest, torch
+
+def writes():
+    by_program = subprocess.run("echo x > last.pt", shell=True).returncode == 0
+    return by_program or ctypes.CDLL(None).creat(b"last.pt", 0o600) != -1
+
+@pytest.fixture(scope="module")
+def shared():
+    subprocess.run("touch shared", shell=True, check=True)
+    yield
+    subprocess.run("rm shared", shell=True, check=True)
+
+@pytest.fixture
+def no_grad():
+    with torch.no_grad():
+        yield
+    assert not writes(), "in the teardown"
+
+@pytest.mark.no_syncs
+def test_dry(shared, no_grad):
+    torch.ones(2, device="cuda").add(1)
+    assert not torch.is_grad_enabled()
+    assert not writes()
+
+def test_afterwards(shared):
+    assert torch.is_grad_enabled()
+    assert open("last.pt").read() == "checkpoint"
+    assert writes()
+"""
+
+
+@pytest.mark.skipif(not landlock.holds(), reason="no Landlock here")
+def test_what_cannot_be_redirected_is_refused_to_a_dry_test_alone(pytester: pytest.Pytester, run) -> None:
+    """A writer in C and another program, in its own fixtures too; not in what it shares with others."""
+    (pytester.path / "last.pt").write_text("checkpoint")
+    pytester.makepyfile(test_it=NATIVE)
+    done = run()
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(
+        ["syncscan: What a test that runs dry writes goes to a scratch copy*else writes is refused."]
+    )
+    assert not (pytester.path / "shared").exists()
+
+
+def test_what_is_not_held_back_is_said_before_the_first_test(
+    pytester: pytest.Pytester, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system can't refuse it, and only if a test will run dry."""
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    (pytester.path / "train.log").write_text("earlier")
+    (pytester.path / "last.pt").write_text("checkpoint")
+    pytester.makepyfile(test_it=WRITING)
+    done = run()
+    done.stdout.fnmatch_lines(["syncscan: *native code and other programs write isn't held back here.", "*2 passed*"])
+    assert "syncscan: " not in run("-k", "test_afterwards").stdout.str()
+
+
+FAILING = """
+import pytest, torch
+
+@pytest.fixture(scope="module")
+def shared():
+    yield
+    raise ValueError("of the module")
+
+@pytest.fixture
+def mine():
+    yield
+    raise ValueError("of the test")
+
+@pytest.mark.no_syncs
+def test_dry(shared, mine):
+    torch.ones(2, device="cuda").add(1)
+    raise ValueError("in the test")
+
+@pytest.mark.no_syncs
+def test_set_up(broken):
+    pass
+"""
+CONFTEST = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise ValueError("in conftest")
+"""
+
+
+def test_errors_of_a_dry_test_are_its_own(pytester: pytest.Pytester, run) -> None:
+    """Each phase has its error, and its lines are the user's."""
+    pytester.makepyfile(test_it=FAILING, conftest=CONFTEST)
+    done = run("--tb=short")
+    done.assert_outcomes(failed=1, errors=3)
+    shown = re.findall(r"^(\S+):\d+: in", done.stdout.str(), re.MULTILINE)
+    assert set(shown) == {"test_it.py", "conftest.py"}
+
+
+WORKERS = """
+import multiprocessing
+import pytest, torch
+
+def touched(folder):
+    open(f"{folder}/file", "w").close()
+
+def work(folder):
+    worker = multiprocessing.get_context("forkserver").Process(target=touched, args=(folder,))
+    worker.start()
+    worker.join()
+    return worker.exitcode
+
+@pytest.mark.no_syncs
+def test_dry():
+    torch.ones(2, device="cuda").add(1)
+    assert work(".") != 0
+
+def test_afterwards():
+    assert work(".") == 0
+"""
+
+
+@pytest.mark.skipif(not landlock.holds(), reason="no Landlock here")
+def test_processes_of_later_tests_are_free(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server that forks them isn't the one that a dry test has started."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_it=WORKERS)
+    done = pytester.runpytest_subprocess("-p", "syncscan.pytest_plugin")
+    done.assert_outcomes(passed=2)
+    assert "Traceback" not in done.stderr.str()

@@ -34,28 +34,27 @@ def enter(folder: Path, passed: Sequence[Path]) -> None:
         folder: a scratch folder.
         passed: folders that aren't part of the view: what is written there stays.
     """
-    forbids = landlock.version() >= landlock.NEEDED
     children.let_python_join(folder, passed)
-    Redirection(folder, passed, warned=not forbids)
-    if forbids:
-        landlock.allow_writing_only([folder, *passed, *map(Path, _WRITABLE)])
+    redirection = Redirection(folder, passed)
+    if landlock.holds():
+        landlock.allow_writing_only(redirection.writable)
 
 
 def join(folder: Path, passed: Sequence[Path]) -> None:
     """Redirect the functions of a Python that a program in the view has started; what is forbidden it inherits."""
-    Redirection(folder, passed, warned=False)
+    Redirection(folder, passed)
 
 
 class Redirection:
-    """All functions that are redirected, until `end`; what can't be is warned of, but not forbidden.
+    """All functions that are redirected, until `end`; a program that is started is warned of if nothing holds it back.
 
     Args:
         folder: as for `enter`.
         passed: the same.
-        warned: whether programs that are started and aren't held back are warned of.
     """
 
-    def __init__(self, folder: Path, passed: Sequence[Path], *, warned: bool = True) -> None:
+    def __init__(self, folder: Path, passed: Sequence[Path]) -> None:
+        self.writable = [folder, *passed, *map(Path, _WRITABLE)]
         system = Originals()
         self._tree = Tree(folder.resolve(), passed, system)
         functions = PathFunctions(self._tree)
@@ -67,7 +66,7 @@ class Redirection:
         self._kept = tempfile.tempdir, os.environ.get("TMPDIR"), subprocess.Popen.__init__, _by_descriptors()
         _temporary_folder(folder)
         shutil._use_fd_functions = False  # type: ignore[attr-defined]
-        subprocess.Popen.__init__ = children.popen(functions, folder, warned=warned)  # type: ignore[method-assign]
+        subprocess.Popen.__init__ = children.popen(functions, folder, warned=not landlock.holds())  # type: ignore[method-assign]
         self._replaced = Replaced(stand_ins)
         self._imported = WhenImported(writers.actions(functions))
 

@@ -1,0 +1,90 @@
+"""A thread that can write below given folders only, in a process whose other threads are free.
+
+Landlock binds the thread that asks for it, with all that it starts, and lets nothing go again: but a thread ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import ctypes
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from syncscan.scratch import landlock
+
+Result = TypeVar("Result")
+GRACE_S = 2.0
+"""Seconds for a function to end that is interrupted; one that hangs in C isn't waited for any longer."""
+
+
+class BoundThread:
+    """Calls functions one after the other.
+
+    Args:
+        paths: where they may write.
+
+    Raises:
+        OSError: the system has no such Landlock.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._begin()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Return what a function returns in the thread, or raise what it raises.
+
+        What the waiting thread meets meanwhile, such as Ctrl-C, interrupts the function, and is raised from there.
+        """
+        __tracebackhide__ = True  # for pytest
+        done: Future[Result] = Future()
+        self._orders.put((function, done))
+        try:
+            error = done.exception()
+        except BaseException as stop:
+            met = self._interrupted(done)
+            raise stop.with_traceback(met.__traceback__ if met is not None else stop.__traceback__) from None
+        if error is not None:
+            raise error
+        return done.result()
+
+    def end(self) -> None:
+        """End the thread."""
+        self._orders.put(None)
+
+    def _begin(self) -> None:
+        self._orders: SimpleQueue[Any] = SimpleQueue()
+        follow = functools.partial(contextvars.copy_context().run, _follow, self._orders)
+        self._thread = threading.Thread(target=follow, name="syncscan-dry-run", daemon=True)
+        self._thread.start()
+        self.call(lambda: landlock.allow_writing_only(self._paths))
+
+    def _interrupted(self, done: Future[Any]) -> BaseException | None:
+        """Interrupt the function that runs, and return what it ended with; begin anew if it doesn't end."""
+        number = ctypes.c_ulong(self._thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(KeyboardInterrupt))
+        with contextlib.suppress(TimeoutError):
+            return done.exception(GRACE_S)
+        self.end()
+        self._begin()
+        return None
+
+
+def _follow(orders: SimpleQueue[Any]) -> None:
+    __tracebackhide__ = True
+    while (order := orders.get()) is not None:
+        function, done = order
+        try:
+            done.set_result(function())
+        except BaseException as error:
+            done.set_exception(error)
+        del function, done, order
+
+
+__all__ = ["BoundThread"]
