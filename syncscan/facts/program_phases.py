@@ -365,7 +365,7 @@ def kind_of(stack: Sequence[Frame]) -> PhaseKind:
         stack: outermost first.
     """
     for code, _ in stack:
-        kind = _kind(code)
+        kind = kind_named(name_of(code), code.co_filename)
         if kind is not PhaseKind.OTHER:
             return kind
     return PhaseKind.OTHER
@@ -385,8 +385,14 @@ def written_kind(calls: Sequence[str]) -> PhaseKind:
 
 
 @functools.lru_cache(1 << 14)
-def _kind(code: CodeType) -> PhaseKind:
-    name, file = code.co_name, code.co_filename
+def kind_named(function: str, file: str) -> PhaseKind:
+    """Return the kind of phase that a function is by its name and its package; OTHER for most.
+
+    Args:
+        function: its name, qualified where that is known: `Env.step`.
+        file: as Python names it.
+    """
+    name = function.rpartition(".")[2]
     if name in _STARTS and in_package(file, _LOADER):
         return PhaseKind.LOADER
     for kind, package in _PACKAGES:
@@ -394,7 +400,7 @@ def _kind(code: CodeType) -> PhaseKind:
             return kind
     if in_package(file, "torch"):
         return PhaseKind.OTHER
-    if name in ("step", "reset") and _ENVIRONMENT.search(name_of(code)):
+    if name in ("step", "reset") and _ENVIRONMENT.search(function):
         return PhaseKind.ROLLOUT
     return next((kind for kind, words in _WORDS if _holds(name.lower(), words.split())), PhaseKind.OTHER)
 

@@ -9,6 +9,9 @@ from syncscan.facts.rhythm import median, places
 from syncscan.model import capture
 from syncscan.model.program_run import PhaseLine, ProgramRun, RunInterval, RunPhase
 
+SETTLED = 8
+"""The step from which on a capture can have warmed up before a phase comes."""
+
 
 def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
     """Return the summary of a run; None if capture stored none, or disturbed all of its steps.
@@ -74,6 +77,7 @@ def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
         ),
         trace=phase.trace,
         missing=phase.missing,
+        seen_at=next((step for step in phase.at if step >= SETTLED), phase.at[0] if phase.at else None),
     )
 
 

@@ -50,6 +50,8 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the trace that holds a part of it; empty without one."""
     missing: str = ""
     """Why there is no trace, if one was wanted."""
+    seen_at: int | None = None
+    """A step before which or in which it ran, late enough to be recorded; None if no step is known."""
     rounds: float | None = None
     """Mean rounds of its loop per occurrence; None if they weren't counted, or it is no loop."""
 

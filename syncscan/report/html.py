@@ -310,7 +310,7 @@ def _compiled(story: Story) -> dict[str, Any]:
 
 
 def _run(analysis: Analysis, story: Story) -> dict[str, Any]:
-    """Return the run as a strip, and its parts outside of the steps; a phase's color is by its index."""
+    """Return the run as a strip, or a dry run's parts outside of the steps; a phase's color is by its index."""
     cells = program_run.strip(analysis)
     names = [shown(phase.name, 60) for phase in analysis.run.phases] if analysis.run else []
     labels = {-1: "the steps", -2: "the capture's own work", **dict(enumerate(names))}
@@ -325,13 +325,10 @@ def _run(analysis: Analysis, story: Story) -> dict[str, Any]:
         "key": [(_hue(phase), labels[phase]) for phase in there],
         "rows": [
             {
-                "share": row.share,
                 "name": shown(row.name, 60),
                 "where": shown(row.where, 120),
                 "verdict": shown(row.verdict, 300),
                 "waits": [shown(wait, 300) for wait in row.waits],
-                "more": row.more,
-                "trace": shown(row.trace, 120),
             }
             for row in story.run
         ],

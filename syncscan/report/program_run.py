@@ -1,44 +1,43 @@
-"""Describe a program's whole run: a sentence, a table, a strip.
+"""Describe a program's whole run: a sentence and a strip; a dry run's parts, in which nothing is timed, in a table.
 
 Names are as they were recorded: each renderer escapes them for its own medium.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
 import msgspec
 
+from syncscan.facts.inner_phases import inner_phases
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.program_run import PhaseKind, RunPhase
-from syncscan.model.step import StepSummary
-from syncscan.report.phrases import real, sentences, waited, whereabouts
-from syncscan.report.units import duration, percent, times
+from syncscan.model.program_run import PhaseKind, ProgramRun, RunPhase
+from syncscan.report.phrases import real, whereabouts
+from syncscan.report.units import duration, percent
 
 TITLE = "The run"
 WORTH = 0.02
 """Least fraction of the run's time that a mentioned phase takes."""
 OFF = 0.15
 """Relative difference from which the timed steps and the run's own steps count as different."""
-SHOWN = 5
-"""Findings shown per phase; JSON has them all."""
+BEFORE, AROUND = 8, 8
+"""How many steps before a phase the command starts that records it, past those that warm the profiler up; and how many
+steps it records, so that the phase is among them though a step more or less is counted."""
+_WORKERS_STAY = "persistent_workers=True keeps its workers"
 STRIP = 400
 """Cells of the strip, equal parts of the run's time."""
 
 
 class PhaseRow(msgspec.Struct, frozen=True):
-    """A row of the run's table: a part of the run, its share, place and verdict, and what waits in it."""
+    """A part of a dry run between its steps: its place, how often it came, and what waits in it."""
 
     name: str
-    share: str
     where: str
     verdict: str
     waits: tuple[str, ...]
-    more: int
-    """Findings that are left out of `waits`."""
-    trace: str
 
 
 class StripPart(msgspec.Struct, frozen=True):
@@ -48,31 +47,33 @@ class StripPart(msgspec.Struct, frozen=True):
     phase: int
 
 
-def sentence(analysis: Analysis) -> str:
-    """Return what the recorded steps represent in the run, in a few sentences; empty if the run wasn't watched."""
-    run = analysis.run
+def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
+    """Return what the recorded steps represent in the run, a sentence; empty if the run wasn't watched.
+
+    Args:
+        analysis: the analysis of a trace of the run's steps.
+        program: the program that was run and its arguments, as typed.
+    """
+    run, inside = analysis.run, _inside(analysis)
     if run is None:
-        return ""
+        return f"{inside[:1].upper()}{inside[1:]}." if inside else ""
     if run.mean_us is None:
         parts = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
         return f"The program also repeats work between its steps: {parts}." if parts else ""
-    of_steps = run.mean_us if run.steps_share is None else run.mean_us * run.steps_share
-    typical = f"{run.counted} undisturbed steps took {duration(of_steps)} on average"
     if run.steps_share is None:
-        return f"The run's {typical}."
-    typical += " without its other parts" if run.phases else ""
-    first = f"{_like_recorded(analysis)} {_share(run.steps_share)} of the run's time: its {typical}."
-    pairs = zip(run.phases, analyses_of(analysis), strict=True)
-    parts = "; ".join(_part(phase, of) for phase, of in pairs if _is_worth(phase))
-    return sentences(first, f"The rest: {parts}." if parts else "", _gain(analysis), _apart(analysis))
+        return f"The run's {run.counted} undisturbed steps took {duration(run.mean_us)} on average."
+    share, mean = _share(run.steps_share), duration(run.mean_us * run.steps_share)
+    steps = f"{_like_recorded(analysis)} {share} of the run's time, {mean} each on average{_apart(analysis)}"
+    rest = ", ".join(map(_part, filter(_is_worth, run.phases)))
+    return "; ".join(filter(None, (steps, f"the rest: {rest}" if rest else "", inside, _pointer(run, program)))) + "."
 
 
 def leads(analysis: Analysis) -> bool:
     """Return whether the first screen mentions the run: the recorded steps don't represent nearly all of it."""
     run = analysis.run
     if run is None or run.steps_share is None:
-        return run is not None and run.mean_us is None and bool(run.phases)
-    return run.steps_share < 1 - WORTH or bool(_apart(analysis))
+        return bool(_inside(analysis)) or (run is not None and run.mean_us is None and bool(run.phases))
+    return run.steps_share < 1 - WORTH or bool(_apart(analysis)) or bool(_inside(analysis))
 
 
 def gain_share(analysis: Analysis) -> float | None:
@@ -90,12 +91,11 @@ def gain_share(analysis: Analysis) -> float | None:
 
 
 def rows(analysis: Analysis) -> list[PhaseRow]:
-    """Return the phases worth mentioning, longest first."""
+    """Return the parts of a dry run between its steps; none of a recording, whose parts are traces of their own."""
     run = analysis.run
-    if run is None:
+    if run is None or run.mean_us is not None:
         return []
-    phases = zip(run.phases, analyses_of(analysis), strict=True)
-    return [_row(phase, of) for phase, of in phases if _is_worth(phase) or of is not None]
+    return [_row(phase, of) for phase, of in zip(run.phases, analyses_of(analysis), strict=True)]
 
 
 def strip(analysis: Analysis) -> list[StripPart]:
@@ -118,10 +118,6 @@ def strip(analysis: Analysis) -> list[StripPart]:
         else:
             cells.append(StripPart(100 / STRIP, phase))
     return cells
-
-
-_RECORDS = "prof.step() of syncscan.profile in its loop ({}) records it"
-"""How a phase is recorded that a capture of the whole run doesn't reach."""
 
 
 def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
@@ -149,11 +145,30 @@ def _times(phase: RunPhase) -> str:
     return rounds + (f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else "")
 
 
-def _part(phase: RunPhase, of: Analysis | None) -> str:
-    """Return a phase in words: `rollout 61% (ppo.py:190-210, each 16 steps)`, and why it wasn't recorded."""
-    every = f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else ""
-    why = f", not recorded: {phase.missing}" if phase.missing and of is None else ""
-    return f"{phase.name} {_share(phase.share)} ({_place(phase)}{every}{why})"
+def _part(phase: RunPhase) -> str:
+    """Return a phase in words: `rollout 61% (ppo.py:190-210, each 16 steps)`."""
+    every = f", each {phase.every:.2g} steps" if phase.every and phase.every > 1 else ""
+    stay = f"; {_WORKERS_STAY}" if phase.kind == PhaseKind.LOADER.value else ""
+    return f"{phase.name} {_share(phase.share)} ({_place(phase)}{every}{stay})"
+
+
+def _inside(analysis: Analysis) -> str:
+    """Return which part of each step is another phase: `in each step, generation takes 72% (grpo.py:12)`."""
+    parts = [f"{p.kind.value} takes {_share(p.share)} ({p.place})" for p in inner_phases(analysis.host_time.sampled)]
+    return f"in each step, {', '.join(parts)}" if parts else ""
+
+
+def _pointer(run: ProgramRun, program: Sequence[str]) -> str:
+    """Return the command that shows the longest phase: its own trace, or how one is recorded."""
+    phase = next((p for p in run.phases if _is_worth(p) and p.kind != PhaseKind.LOADER.value), None)
+    if phase is None:
+        return ""
+    if phase.trace:
+        return f"`{shlex.join(['syncscan', 'analyze', phase.trace])}` shows the {phase.name}"
+    if phase.seen_at is None:
+        return ""
+    options = ["--start-at", str(max(0, phase.seen_at - BEFORE)), "--calibrate", "0", "--active", str(AROUND)]
+    return f"`{shlex.join(['syncscan', 'profile', *options, *program])}` records the {phase.name}"
 
 
 def _place(phase: RunPhase) -> str:
@@ -161,24 +176,12 @@ def _place(phase: RunPhase) -> str:
     return f"{name}:{phase.first}" + (f"-{phase.last}" if phase.last > phase.first else "")
 
 
-def _gain(analysis: Analysis) -> str:
-    """Return how much of the whole run its syncs cost, where more than the steps is recorded."""
-    share, alone = gain_share(analysis), saved_share(analysis)
-    if share is None or share < WORTH / 2 or alone is None:
-        return ""
-    return f"Without the recorded syncs, the run would be {_share(share)} shorter."
-
-
 def _apart(analysis: Analysis) -> str:
-    """Return how long the timed steps and the run's own took, where they differ."""
+    """Return how long the timed steps took, where the run's own took another time."""
     run, timed = analysis.run, analysis.step.unprofiled_us
     if run is None or run.steps_share is None or run.mean_us is None or not timed:
         return ""
-    run_us = run.mean_us * run.steps_share
-    if abs(run_us - timed) <= OFF * timed:
-        return ""
-    slower = "slower" if run_us > timed else "faster"
-    return f"The steps that the capture timed took {duration(timed)}: on average, the run's are {slower}."
+    return f" (timed ones {duration(timed)})" if abs(run.mean_us * run.steps_share - timed) > OFF * timed else ""
 
 
 def saved_share(analysis: Analysis) -> float | None:
@@ -189,43 +192,23 @@ def saved_share(analysis: Analysis) -> float | None:
 
 
 def _row(phase: RunPhase, of: Analysis | None) -> PhaseRow:
-    findings = real(of.findings) if of is not None else []
-    shown = SHOWN if phase.trace else len(findings)
-    waits = tuple(_wait(finding, of.step, phase) for finding in findings[:shown]) if of is not None else ()
-    return PhaseRow(
-        name=phase.name,
-        share=_share(phase.share),
-        where=_place(phase),
-        verdict=verdict_of(phase, of),
-        waits=waits,
-        more=max(0, len(findings) - shown),
-        trace=phase.trace,
-    )
-
-
-def _wait(f: Finding, step: StepSummary, phase: RunPhase) -> str:
-    if phase.share is None:
-        often = "once" if f.per_step == 1 else f"{f.per_step:.3g} times"
-        return f"{f.diagnosis.title} ({whereabouts(f)}), {often} {'a round' if phase.rounds else 'each time'}"
-    return f"{f.diagnosis.title} ({whereabouts(f)}), {waited(f.wait_us, step)}, {times(f.per_step)}"
+    waits = tuple(_wait(finding, phase) for finding in (real(of.findings) if of is not None else []))
+    return PhaseRow(phase.name, _place(phase), verdict_of(phase, of), waits)
 
 
 def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
-    """Return a phase's verdict: its bound, or why it wasn't recorded."""
+    """Return a phase's verdict: a dry run's number of places, a recorded one's bound, or why it wasn't recorded."""
     if phase.share is None:
         places = len(real(of.findings)) if of is not None else 0
-        waits = f"{places} place{'s' * (places != 1)} would block the host"
-        return f"{waits}{_times(phase)}"
+        return f"{places} place{'s' * (places != 1)} would block the host{_times(phase)}"
     if of is not None:
-        saves = saved_share(of)
-        without = f", {_share(saves)} less without its syncs" if saves else ""
-        return f"{of.step.bound.verdict.capitalize()}{without}"
-    if phase.kind == PhaseKind.LOADER.value:
-        return "workers start, and the host waits for the first batch: persistent_workers=True keeps them"
-    if phase.missing or phase.share >= WORTH:
-        why = f": {phase.missing}" if phase.missing else ""
-        return f"not recorded{why}; {_RECORDS.format(_place(phase))}"
-    return ""
+        return of.step.bound.verdict.capitalize()
+    return f"not recorded: {phase.missing}" if phase.missing else "not recorded"
+
+
+def _wait(f: Finding, phase: RunPhase) -> str:
+    often = "once" if f.per_step == 1 else f"{f.per_step:.3g} times"
+    return f"{f.diagnosis.title} ({whereabouts(f)}), {often} {'a round' if phase.rounds else 'each time'}"
 
 
 def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:

@@ -381,7 +381,7 @@ def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
 
 
 def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    """Yield the run's parts outside of its steps, with verdict and waits."""
+    """Yield a dry run's parts outside of its steps, with their waits."""
     if story.run_sentence and terminal.verbose and not story.run_leads:
         yield Text("")
         yield _text(story.run_sentence)
@@ -390,15 +390,9 @@ def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     yield Text("")
     yield Text("Between the steps:", "bold")
     for row in story.run:
-        yield Text.assemble(
-            f" {row.share} " if row.share else " ",
-            (printable(row.name, 60), "bold"),
-            f" {printable(row.where, 80)}: ",
-            _text(row.verdict),
-        )
+        name = (printable(row.name, 60), "bold")
+        yield Text.assemble(" ", name, f" {printable(row.where, 80)}: ", _text(row.verdict))
         yield from (Padding(_text(wait), (0, 0, 0, 6)) for wait in row.waits)
-        if row.more:
-            yield Padding(Text(f"{row.more} more: syncscan analyze {printable(row.trace, 120)}", "dim"), (0, 0, 0, 6))
 
 
 def _phases(phases: Sequence[PhaseSummary]) -> Table:

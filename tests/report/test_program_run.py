@@ -1,4 +1,4 @@
-"""A sentence, a table, a strip and JSON describe what the recorded steps represent in the run."""
+"""A sentence, a strip and JSON describe what the recorded steps represent in the run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from syncscan import api
 from syncscan.report import program_run, render
 from tests.builder import TraceBuilder
 from tests.host.test_run_summary import PHASE, RUN
+from tests.host.test_sampled import BACKWARD, MODULE, table
+from tests.host.test_sampled import MAIN as MAIN_LINE
 from tests.report.example import HOSTILE
 
 MAIN = "train.1.pt.trace.json"
@@ -64,23 +66,43 @@ def test_a_trace_of_another_run_is_left_alone(tmp_path: Path) -> None:
         assert api.analyze(written(tmp_path, run=phase(trace=name))).phases in ((), (None,))
 
 
-def test_what_was_not_recorded_is_reported_with_its_share(tmp_path: Path) -> None:
-    """And why, and how it can be."""
-    analysis = api.analyze(written(tmp_path, run=phase(missing="it didn't come again")))
-    assert analysis.run is not None
-    assert program_run.verdict_of(analysis.run.phases[0], None) == (
-        "not recorded: it didn't come again; prof.step() of syncscan.profile in its loop (ppo.py:3-9) records it"
-    )
-    assert "rollout 42% (ppo.py:3-9, each 3.5 steps, not recorded: it didn't come again)" in program_run.sentence(
-        analysis
-    )
+def test_a_phase_without_a_trace_comes_with_the_command_that_records_it(tmp_path: Path) -> None:
+    """A capture that begins some steps before one in which the phase came, of the program as it was typed."""
+    late = {"spans": [], "phases": [{**PHASE, "at": [3, 30]}]}
+    analysis = api.analyze(written(tmp_path, run={**RUN, **late}))
+    command = "`syncscan profile --start-at 22 --calibrate 0 --active 8 ppo.py --seed 1` records the rollout."
+    assert program_run.sentence(analysis, ("ppo.py", "--seed", "1")).endswith(command)
+
+
+def test_a_phase_with_a_trace_comes_with_the_command_that_shows_it(tmp_path: Path) -> None:
+    """The trace lies beside this one."""
+    analysis = api.analyze(written(tmp_path, run=phase(trace="train_rollout.pt.trace.json")))
+    assert program_run.sentence(analysis).endswith("`syncscan analyze train_rollout.pt.trace.json` shows the rollout.")
+
+
+def test_a_run_is_one_sentence(tmp_path: Path) -> None:
+    """The text has no table of its phases; one is in JSON."""
+    analysis = api.analyze(written(tmp_path, run=phase()))
+    assert program_run.sentence(analysis).count(". ") == 0
+    assert "Between the steps" not in render(analysis, "text", verbose=True)
+    assert program_run.rows(analysis) == []
 
 
 def test_timed_steps_that_are_not_like_the_run_s_are_called(tmp_path: Path) -> None:
     """900 µs were timed, and 15.6 are the mean of the run's."""
-    assert "undisturbed steps took 15.6 µs on average without its other parts." in program_run.sentence(
+    assert "15.6 µs each on average (timed ones 900 µs);" in program_run.sentence(
         api.analyze(written(tmp_path, run=phase()))
     )
+
+
+def test_a_phase_inside_each_step_is_named_without_a_watched_run(tmp_path: Path) -> None:
+    """With its part of the step and the line that calls it."""
+    trainer = "/home/me/train.py:Trainer.step:31"
+    generate = "/home/me/sample.py:generate:7"
+    stacks = {(MAIN_LINE, trainer, generate, MODULE): 72, (MAIN_LINE, trainer, BACKWARD): 28}
+    analysis = api.analyze(written(tmp_path, host=table(stacks=stacks)))
+    assert program_run.leads(analysis)
+    assert program_run.sentence(analysis) == "In each step, generation takes 72% (train.py:31)."
 
 
 def test_the_strip_is_as_wide_as_the_run(tmp_path: Path) -> None:
