@@ -71,7 +71,7 @@ TEXTS = {
     ),
     RaceKind.WRITE_BEFORE_COPY: RaceText(
         "the host writes to pinned memory that a copy may still use",
-        "A copy with non_blocking=True from pinned memory reads the memory after the call has returned: the device "
+        "A copy with non_blocking=True from pinned memory (on XPU and MPS any) reads it after the call: the device "
         "gets whatever the host writes there meanwhile.",
         "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
         "before the write, or alternate between two buffers, each with its event.",
