@@ -37,8 +37,6 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     and line from there.
 
     Args:
-        trace: a linked trace.
-        points: its sync points.
         files: source files that may be read, to find lines that weren't recorded and what a value is used for.
 
     Returns:
@@ -214,7 +212,6 @@ class _Attributor:
         Autograd's own ops have no frames: they get the stack of a sync inside their forward op.
 
         Args:
-            columns: of the sync points.
             forward: row of the forward op of each sync point, or NONE.
         """
         stacks = self.stacks.of_each(columns.first, columns.last, columns.outermost)

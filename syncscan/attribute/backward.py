@@ -29,7 +29,6 @@ class ForwardOps:
         """Return the row of each sync point's forward op; NONE outside of backward or where it can't be found.
 
         Args:
-            points: sync points of the trace.
             outermost: row of the outermost op around each sync point, or NONE.
         """
         forward = np.full(len(points), NONE, np.int64)

@@ -20,8 +20,6 @@ def settled(
     """Return the sync points with the diagnosis that their rule gives once the source line is known.
 
     Args:
-        points: sync points as detected.
-        places: the attribution of each sync point.
         files: source files that may be read.
     """
     known: dict[Source, bool] = {}

@@ -37,7 +37,6 @@ def in_source(trace: Trace, findings: Sequence[Finding], files: SourceFiles = OW
     """Return the obstacles to CUDA graphs that the source around a trace's steps shows; none without source.
 
     Args:
-        trace: the trace.
         findings: its syncs, whose lines say where the steps are, if capture doesn't.
         files: source files that may be read.
     """

@@ -42,8 +42,6 @@ def with_protected(trace: Trace, points: Sequence[SyncPoint], places: Sequence[A
 
     Args:
         trace: a dry run, or a recording.
-        points: sync points as detected.
-        places: the attribution of each sync point.
     """
     capture = trace.info.capture
     if capture.pretended:

@@ -33,11 +33,7 @@ def races_of(trace: Trace, files: SourceFiles = OWN) -> tuple[Race, ...]:
 
 
 def races_met(capture: CaptureTable) -> tuple[Race, ...]:
-    """Return the races that a dry run met, the most frequent first.
-
-    Args:
-        capture: what the dry run stored of them.
-    """
+    """Return the races that a dry run met, the most frequent first."""
     stacks = [tuple(capture.lines.stack(number)) for number in range(len(capture.lines.stacks))]
     root = program_root(stacks or [(_frame(record.second),) for record in capture.races])
     lines = [(_line(r.first, root) if r.first else None, _line(r.second, root), r) for r in capture.races]

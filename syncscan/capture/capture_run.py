@@ -318,7 +318,6 @@ class CaptureRun:
         """Add to the metadata of this capture's traces.
 
         Args:
-            more: keys and values of the table.
             failed: a sentence with a placeholder for the reason, said if that fails.
         """
         try:

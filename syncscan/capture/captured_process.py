@@ -149,9 +149,6 @@ class ChildRunner(Runner):
 def follow_forks(wanted: WantedCaptures) -> Callable[[], None]:
     """Have each child that this process forks from now on capture itself, if it steps an optimizer.
 
-    Args:
-        wanted: the captures to make.
-
     Returns:
         A function that calls it off.
     """

@@ -310,7 +310,6 @@ def in_this_process(command: Command, subcommand: str) -> Command:
 
     Args:
         command: the command, as resolved.
-        subcommand: the command of syncscan's that runs it.
 
     Raises:
         UsageError: the words don't tell which of them is the program.

@@ -91,7 +91,6 @@ class Compiling:
 
         Args:
             tried: whether the modules were given to it, and not by the program.
-            notes: sentences to add.
         """
         self._take_breaks("")
         version = str(getattr(sys.modules.get("torch"), "__version__", ""))

@@ -49,7 +49,6 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
     """Return the table of a recording's syncs.
 
     Args:
-        recording: the calls recorded by the callbacks.
         warned: native thread and stack of each of the debug mode's warnings in a step, where torch calls nobody back
             and only the synchronizations that the program asks for by name were recorded.
 

@@ -82,30 +82,18 @@ class ProcessRun:
 
 
 def variables(wanted: WantedCaptures) -> dict[str, str]:
-    """Return the environment's variables with which a process of Python's captures itself.
-
-    Args:
-        wanted: the captures to make.
-    """
+    """Return the environment's variables with which a process of Python's captures itself."""
     return with_startup({VARIABLE: json.dumps(asdict(wanted))})
 
 
 def with_startup(given: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with the one by which a process of Python's finds `startup`, which looks for them.
-
-    Args:
-        given: the variables.
-    """
+    """Return variables with the one by which a process of Python's finds `startup`, which looks for them."""
     before = os.environ.get("PYTHONPATH", "")
     return {**given, "PYTHONPATH": os.pathsep.join([str(STARTUP), *([before] if before else [])])}
 
 
 def inherited(wanted: WantedCaptures) -> contextlib.AbstractContextManager[None]:
-    """Have processes that this one starts meanwhile capture themselves; the program here doesn't see the variables.
-
-    Args:
-        wanted: the captures to make.
-    """
+    """Have processes that this one starts meanwhile capture themselves; the program here doesn't see the variables."""
     return inheriting(variables(wanted))
 
 
@@ -114,9 +102,6 @@ def inheriting(given: Mapping[str, str]) -> Iterator[None]:
     """Give processes that this one starts meanwhile these variables, which the program here doesn't see.
 
     Python's `os.environ` is a copy: what is put past it is there for who is started with no other environment.
-
-    Args:
-        given: the variables.
     """
     for name, value in given.items():
         os.putenv(name, value)
@@ -145,7 +130,6 @@ def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
 
     Args:
         words: the words of the command as typed.
-        wanted: the wanted of its processes.
     """
     return run_with(words, variables(wanted))
 
@@ -155,7 +139,6 @@ def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
 
     Args:
         words: as typed.
-        given: the variables.
     """
     process = subprocess.Popen(list(words), env={**os.environ, **given})
 

@@ -309,7 +309,6 @@ def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[
 
     Args:
         counts: of each step, whether it is undisturbed.
-        times: the times of each step.
         met: for each phase, the longest first, the steps that it was met in.
     """
     stretches = list(_stretches(counts))

@@ -113,11 +113,7 @@ class Ticks:
         return counted
 
     def late(self, at: int) -> int:
-        """Return how long before a time (`monotonic_ns`) the last tick was due, in ns.
-
-        Args:
-            at: when a tick was handled.
-        """
+        """Return how long before a time (`monotonic_ns`) the last tick was due, in ns."""
         return (at - self._began) % self.period_ns
 
     def close(self) -> None:

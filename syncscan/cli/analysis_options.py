@@ -33,12 +33,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True):
     max_memory: int | None = None
 
     def analysis_of(self, trace: str, clock: StageClock | None = None) -> Analysis:
-        """Return the analysis of a trace, with a progress bar if reading takes long.
-
-        Args:
-            trace: its path.
-            clock: called at the end of each stage.
-        """
+        """Return the analysis of a trace, with a progress bar if reading takes long."""
         from syncscan import api
 
         lean.before_reading()

@@ -34,9 +34,6 @@ _NO_TEXT = {".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".xls", ".xlsx", "
 def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have `-o NAME.html` mean `--format html`; to be applied above `needs`.
 
-    Args:
-        formats: those that the command writes.
-
     Raises:
         UsageError: when the command is called with a name of another format, and without `--format`.
     """

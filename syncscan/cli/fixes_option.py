@@ -24,7 +24,6 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
     """Return an analysis with the changes of a file at its findings.
 
     Args:
-        analysis: any.
         fixes: the file; None for no changes.
 
     Raises:
@@ -42,7 +41,6 @@ def with_suggestions(analysis: Analysis, fixes: str | None = None) -> Analysis:
     """Return an analysis with the changes of a file at its findings; without one with what the sources alone show.
 
     Args:
-        analysis: any.
         fixes: the file; None for no file.
 
     Raises:

@@ -43,10 +43,7 @@ def fleet_from(
 
     Args:
         paths: folders, globs, URLs or traces; or one saved fleet.
-        analysis_options: of each trace's analysis.
         store: where what is kept of each rank is written.
-        jobs: processes of this machine.
-        scheduler: address of a Dask scheduler.
 
     Raises:
         SyncscanError: as `syncscan.analyze_fleet` does, or the saved fleet can't be read.

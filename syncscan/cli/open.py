@@ -94,10 +94,8 @@ def show(
     """Serve a trace to a browser until Ctrl-C; what it needed on disk is removed then.
 
     Args:
-        analysis: of the trace.
         trace: its path; read again for TensorBoard and Perfetto.
         viewer: `html`, `tensorboard` or `perfetto`.
-        host: address to listen on.
         port: port to listen on; None for one that is free.
         offline: whether to do without the internet; None to find out.
         browse: whether to open a browser, or only print the address.

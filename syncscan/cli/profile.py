@@ -189,7 +189,6 @@ def _capture(words: tuple[str, ...], module: bool, request: _Request) -> NoRetur
     Args:
         words: the script and its arguments, or the command, as typed.
         module: the first word is a module, to be run as by `python -m`.
-        request: the capture.
     """
     from syncscan.capture import processes
     from syncscan.capture.commands import resolved
@@ -217,8 +216,6 @@ def _run(command: Command, request: _Request, seen: Path, streams: ScriptStreams
     """Run a command and the processes that it starts under the capture.
 
     Args:
-        command: the command to run.
-        request: the capture.
         seen: folder in which the processes describe their captures.
         streams: streams to write to while the script runs.
     """
@@ -316,8 +313,6 @@ def _report(path: Path, warned: Collection[str], program: tuple[str, ...] | None
     """Print the analysis of a trace on stdout, as `syncscan analyze` does.
 
     Args:
-        path: the trace.
-        warned: warnings that the user has had already.
         program: the program and its arguments, for the next command; None where unknown.
     """
     from syncscan import api

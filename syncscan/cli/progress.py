@@ -24,7 +24,6 @@ def reading(path: str, activity: str = "reading") -> Iterator[Progress | None]:
     """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted.
 
     Args:
-        path: of the trace.
         activity: name of the work, shown beside the bar.
     """
     # Path.is_file raises for names that are too long.
@@ -49,7 +48,6 @@ def counting(doing: str, things: str) -> Iterator[Counted]:
 
     Args:
         doing: description first, as in `analyzing`.
-        things: what is counted.
     """
     if not sys.stderr.isatty():
         yield _lines(doing, things)

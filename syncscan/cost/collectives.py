@@ -32,7 +32,6 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
     """Return the collectives that were launched in these steps.
 
     Args:
-        trace: trace of one rank.
         findings: findings of the rank; a collective refers to them by index.
         steps: the steps in time order.
     """

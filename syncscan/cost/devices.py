@@ -22,7 +22,6 @@ def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Device
     communication while the device is idle and the host launches nothing.
 
     Args:
-        trace: any trace.
         steps: begin and end of the steps to average over, ns.
     """
     inside = trace.launched_in(steps)
@@ -42,7 +41,6 @@ def in_pageable_copies(trace: Trace, steps: Sequence[tuple[int, int]], device: i
     """Return the time per step that a device spends in pageable copies of unrecorded size, in mean µs.
 
     Args:
-        trace: any trace.
         steps: begin and end of the steps to average over, ns.
         device: its number; NONE for a trace without device work.
     """

@@ -24,7 +24,6 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[Proces
     A trace with a single process is returned unchanged.
 
     Args:
-        trace: any trace.
         process: pid of the program to analyze; by default, the one with the most steps.
 
     Raises:

@@ -36,9 +36,6 @@ def step_summary(
     device's busy time, since pipelined steps overlap on the device.
 
     Args:
-        trace: any trace.
-        occurrences: its sync points with their costs.
-        integrity: the data that the trace misses.
         processes: the processes of the trace's file, if it holds several.
     """
     steps = steps_of(trace)

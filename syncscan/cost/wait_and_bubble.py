@@ -143,7 +143,6 @@ class _WaitMeter:
         Without an earlier one, this one would still have blocked the host.
 
         Args:
-            device: the device that they waited for.
             places: indices of the sync points that waited, in order of release.
             released: when each was released, ns.
             bubbles: column to fill in, one entry per sync point.

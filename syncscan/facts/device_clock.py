@@ -103,7 +103,6 @@ def _synchronizes(trace: Trace, few: bool) -> tuple[Int64, int]:
     The profiler's own counts too. With several devices, it isn't known which one it waits for; then there are none.
 
     Args:
-        trace: any trace.
         few: whether there are few read-backs, so that stream synchronizes count, too.
 
     Returns:

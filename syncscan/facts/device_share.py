@@ -25,8 +25,6 @@ def shares(recorded: float, unprofiled: float, basis: ShareBasis | None, of: str
     Args:
         recorded: share of the step in the trace.
         unprofiled: share of the step without the profiler.
-        basis: basis of the latter.
-        of: words behind the first number.
     """
     if alike(recorded, unprofiled):
         return f"{recorded:.0%}{of}"

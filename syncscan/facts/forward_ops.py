@@ -15,7 +15,6 @@ def forward_ops(trace: Trace, backward: Int64) -> Int64:
     (torch/csrc/profiler/collection.cpp, generateForwardBackwardLink).
 
     Args:
-        trace: any trace.
         backward: rows of ops of a backward pass.
     """
     s, (ops, _) = trace.slices, trace.rows_of(Category.CPU_OP)

@@ -16,8 +16,6 @@ def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int6
     """Return the names of the Python frames around each interval, outermost first; empty without stacks.
 
     Args:
-        trace: any trace.
-        tracks: thread of each interval.
         begins, ends: intervals in ns; a frame counts if it lasts from the begin or before to the end or after.
     """
     names_of: list[tuple[str, ...]] = [()] * len(tracks)

@@ -23,7 +23,6 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
     are staged.
 
     Args:
-        trace: any trace.
         calls: rows of the launches.
         issued, returned: begin and end of each launch, ns.
     """

@@ -26,7 +26,6 @@ def partly_recorded(trace: Trace, replays: Int64) -> list[int]:
     """Return the unexplained idle time after each of these replays, ns; 0 without one.
 
     Args:
-        trace: any trace.
         replays: rows of graph launches with work in the trace; at most LOOKED_AT of them are checked.
     """
     some = replays[np.linspace(0, len(replays) - 1, min(len(replays), LOOKED_AT)).astype(np.int64)]

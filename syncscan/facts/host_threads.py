@@ -70,10 +70,6 @@ def program_track(trace: Trace, tracks: Int64) -> int:
 
     Threads of autograd and of services count only if there is no other. A thread that runs an optimizer comes before
     those that don't, such as one that fetches batches ahead.
-
-    Args:
-        trace: any trace.
-        tracks: thread of each call.
     """
     if not len(tracks):
         return NONE

@@ -47,7 +47,6 @@ def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
     """Return the kernels that take most of a step, by name, the longest first.
 
     Args:
-        trace: any trace.
         most: how many to return, `MOST` at most.
     """
     return _all_shares(trace)[:most]

@@ -64,7 +64,6 @@ class Loops:
         Args:
             file: the file, as a code object names it.
             line: counted from 1.
-            other: of the same function.
         """
         return any(b.holds(line) and not b.holds(other) for b in self._parse(file)[1])
 

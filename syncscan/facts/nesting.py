@@ -31,7 +31,6 @@ def innermost_until(track: Int32, end: Int64, least: Int64) -> Int64:
 
     Args:
         track: track of each interval; intervals of a track are adjacent and ordered by begin.
-        end: end of each interval.
         least: earliest end of what can enclose each interval, later than its begin. An interval that ends too early to
             enclose one also ends too early for all that this one ends too early for.
     """
@@ -53,7 +52,6 @@ def _led_outwards(around: Any, rows: Int64, stays: Callable[[Int64, Any], Bool])
 
     Args:
         around: first place to try for each row, or NONE; holds the answer afterwards.
-        rows: rows to lead outwards.
         stays: tells which of these rows stay at these places.
     """
     for _ in range(_ROUNDS):

@@ -110,7 +110,6 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     """Return the passes of a network in this step, forward ones and the backward behind each, in time order.
 
     Args:
-        trace: the trace whose step it is.
         step: from its begin to the next one's, ns.
 
     Returns:

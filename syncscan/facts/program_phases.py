@@ -112,9 +112,7 @@ def phases_of(
     """Return the phases, longest first, and the loop whose iterations are the steps.
 
     Args:
-        course: the steps, and how they end.
         samples: all of the run; those of steps that don't count only say where phases lie.
-        loops: the loops of the program's sources.
 
     Returns:
         The phases with their samples; and the loop with the place in the path of the function that it stands in, None
@@ -429,12 +427,7 @@ def _own_line(stack: Sequence[Frame]) -> Frame:
 
 
 def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
-    """Return the outermost loop of a phase's own that holds most of it, with its function; None without one.
-
-    Args:
-        phase: the phase with its samples.
-        loops: the loops of the program's sources.
-    """
+    """Return the outermost loop of a phase's own that holds most of it, with its function; None without one."""
     held: Counter[tuple[int, CodeType, Loop]] = Counter()
     for sample in phase.samples:
         for key in _own_loops(phase.place, sample.stack, loops):

@@ -31,7 +31,6 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
 
     Args:
         ranks: the ranks of each trace that could be read, in the order of the files.
-        unread: the others.
 
     Raises:
         UsageError: they aren't of one job, of the same steps, of one capture.

@@ -51,7 +51,6 @@ def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = N
     """Return the number of processes for a job, and their memory.
 
     Args:
-        traces: how many there are.
         jobs: how many processes; by default one a processor, as far as there is memory for them.
         max_memory: bytes that they may take together; by default most of what is free.
     """
@@ -67,7 +66,6 @@ def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers)
     Args:
         paths: the paths of the traces.
         options: the options of `syncscan.analyze`.
-        workers: how many processes, and their memory.
 
     Yields:
         Each path once, with what became of it, as soon as it did.

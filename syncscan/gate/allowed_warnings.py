@@ -18,7 +18,6 @@ def exempt(linted: LintResult, entries: Sequence[Allowance], today: datetime.dat
     """Return the results with the warnings that an entry permits moved to the allowed ones.
 
     Args:
-        linted: any.
         entries: the allow-list's entries; one for an op matches no lint warning, as no op ran.
         today: an entry counts up to the day on which it expires.
     """

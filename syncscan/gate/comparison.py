@@ -40,7 +40,6 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
 
     Args:
         before: recordings of the earlier state, one or more.
-        after: those of the later state.
     """
     step = step_change(before, after)
     old, new = _sites(before), _sites(after)

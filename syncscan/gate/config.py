@@ -77,7 +77,6 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
 
     Args:
         path: its pyproject.toml, or any other TOML file with `[tool.syncscan]`.
-        known_rules: ids of all rules there are.
 
     Raises:
         UsageError: the file or table doesn't exist, or has an invalid value.

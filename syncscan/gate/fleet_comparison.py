@@ -22,12 +22,7 @@ _ORDER = (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE, SiteStatus.SAME)
 
 
 def diff_fleets(before: Fleet, after: Fleet) -> FleetDiff:
-    """Return the differences between two states of a job.
-
-    Args:
-        before: the earlier.
-        after: the later.
-    """
+    """Return the differences between two states of a job."""
     step = _step_change(before, after)
     changes = [_change(one, other, step) for one, other in _pairs(before, after)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -c.site.wait_us, c.site.first.id))

@@ -31,7 +31,6 @@ def check_fleet(
     """Check a job against the rules of its project.
 
     Args:
-        fleet: the job.
         rules: limits and exceptions; none may be by owner, which a job's findings don't tell.
         baseline: what was known before, of a job or of one trace.
         source_text: where comments are looked for.

@@ -20,7 +20,6 @@ def habit_changes(before: Sequence[Analysis], after: Sequence[Analysis]) -> tupl
 
     Args:
         before: recordings of the earlier state, one or more.
-        after: those of the later state.
     """
     removed = (HabitChange(SiteStatus.GONE, habit) for habit in _only(before, after))
     new = (HabitChange(SiteStatus.NEW, habit) for habit in _only(after, before))

@@ -29,9 +29,7 @@ def check(
     """Check one recording against the rules of its project.
 
     Args:
-        analysis: the analysis of the recording.
         rules: limits and exceptions.
-        baseline: the known syncs.
         source_text: where comments are looked for.
         today: an exception counts up to the day on which it expires.
     """
@@ -81,7 +79,6 @@ def sort_out(
         findings: all there are; those that are meant neither count nor are exempt.
         rules: the rules with the allow-list.
         baseline_reasons: id → reason, of what the baseline knows.
-        comments: those of the program's files.
         today: an exception counts up to the day on which it expires.
     """
     used: set[int] = set()

@@ -41,8 +41,6 @@ def check_races(
     Args:
         analysis: of the dry run or recording; a note says of a recording that it shows few races.
         rules: the limit of races, and the allow-list.
-        baseline: races that were known before.
-        comments: those of the program's files.
         today: an exception counts up to the day on which it expires.
     """
     recorded = not analysis.trace.info.capture.pretended

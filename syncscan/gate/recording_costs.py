@@ -23,7 +23,6 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
     """Return the dry run with its findings' costs in a recording, costliest first; findings not in it come last.
 
     Args:
-        dry: analysis of a dry run.
         recording: the recording of a recording of the same code, of this size or another.
     """
     pairs = list(_pairs(dry, recording))

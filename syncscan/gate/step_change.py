@@ -99,7 +99,6 @@ def _again(side: Sequence[Analysis], stretch: float | None) -> float:
     """Return the standard error of recording this state again, µs, from its device and its host.
 
     Args:
-        side: its recordings.
         stretch: how differently the profiler slows the host; None for steps without the profiler.
     """
     errors = []

@@ -22,8 +22,6 @@ def unrelated(before: Sequence[Analysis], after: Sequence[Analysis], changes: Se
     """Return whether nothing suggests that both states are of one program; False where one has no kernels.
 
     Args:
-        before: recordings of the earlier state.
-        after: those of the later state.
         changes: their places, matched.
     """
     if any(change.before and change.after for change in changes):

@@ -47,11 +47,7 @@ class Written:
         return comment
 
     def met_and_not(self, trace: Trace) -> tuple[list[Placed], list[Placed]]:
-        """Return the comments matched by a finding so far, and those that weren't, in the files that a trace names.
-
-        Args:
-            trace: the trace of the findings.
-        """
+        """Return the comments matched by a finding so far, and those that weren't, in the files that a trace names."""
         capture = trace.info.capture
         files = [frame.file for frame in capture.lines.frames]
         files += [frame.file for frame in capture.host.frames] if capture.host else []

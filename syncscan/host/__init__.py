@@ -16,8 +16,6 @@ def host_of(trace: Trace, step: StepSummary, findings: Sequence[Finding]) -> Hos
     """Return where the host's time goes.
 
     Args:
-        trace: any trace.
         step: the step with its verdict and, if measured, the scale of host times.
-        findings: sync findings of the trace.
     """
     return Host(sampled=sampled_of(trace, step.unprofiled_us), counted=counted_host(trace, step, findings))

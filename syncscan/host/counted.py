@@ -49,8 +49,6 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     rest of the undisturbed step. Without one, times are as recorded and add up to the host's recorded step.
 
     Args:
-        trace: any trace.
-        step: measured, with its verdict.
         findings: sync findings, which tell which calls waited and for how long.
 
     Returns:
@@ -162,8 +160,6 @@ class _HostSlices:
 
         Args:
             rows: rows of ops.
-            which: the group of each op.
-            listed: the groups to sum up.
             groups: the number of groups.
         """
         number = np.full(groups, NONE, np.int16)

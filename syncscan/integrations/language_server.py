@@ -129,9 +129,7 @@ class _ServerState:
 
         Args:
             uri: the file's address as the editor spells it.
-            path: its path.
             text: its text in the editor.
-            folder: the workspace's folder.
         """
         warnings, findings = lint_text(path, text), self._findings(path, folder)
         lines = {f.where.source.line for f in findings if f.where.source}
@@ -261,7 +259,6 @@ def of_finding(finding: Finding, step_us: float) -> Diagnostic:
     """Return a finding of a recording as an editor shows it, with its gain.
 
     Args:
-        finding: one with a line.
         step_us: the recorded step's time, µs.
     """
     from lsprotocol import types

@@ -23,8 +23,6 @@ def makes_module(node: ast.expr | None, names: FileNames, is_module: Callable[[s
     """Return whether an expression is a module that it makes, or one that is known.
 
     Args:
-        node: the expression.
-        names: the names of its file.
         is_module: whether a name or attribute, as it is written, is one.
     """
     if not isinstance(node, ast.Call):

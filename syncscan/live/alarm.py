@@ -95,7 +95,6 @@ class Alarms:
         """Judge a chunk of samples in steps, and return the lines that have grown.
 
         Args:
-            samples: how many there are.
             waiting: of them those of each line that waited for the device.
         """
         if not samples:

@@ -16,13 +16,7 @@ from syncscan.report.printable import printable
 
 
 def ranks_text(ranks: Ranks, width: int, color: bool) -> str:
-    """Return a job's ranks, and which of them the others wait for.
-
-    Args:
-        ranks: them.
-        width: columns.
-        color: with colors.
-    """
+    """Return a job's ranks, and which of them the others wait for."""
     rows: list[RenderableType] = [Text(sentence) for sentence in sentences(ranks)]
     table = Table("rank", "step", "for the device", "in collectives", "for data", "trend of waits", "process", box=None)
     for k, row in enumerate(ranks.rows):

@@ -107,7 +107,6 @@ def of_records(path: str, records: Sequence[Record]) -> WatchRecords:
     """Return records by kind.
 
     Args:
-        path: of their file.
         records: in order.
     """
     return WatchRecords(

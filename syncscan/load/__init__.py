@@ -49,7 +49,6 @@ def parse(text: bytes, name: str) -> Trace:
     """Read a trace that is in memory.
 
     Args:
-        text: its JSON.
         name: named in messages and in the result's `info`.
     """
     with uncollected():

@@ -90,7 +90,6 @@ def process_group(name: Any, ranks: Any, source: int, target: int) -> str:
     """Return a collective's process group as one text, from its kernel's `args`; empty without one.
 
     Args:
-        name: name of the group.
         ranks: list of its ranks, as text.
         source: rank that a receive is from, or NONE.
         target: rank that a send goes to, or NONE.

@@ -93,7 +93,6 @@ def refused(trace: Trace, path: str) -> TraceUnreadable | None:
     """Return why a file that was read as a trace is another tool's; None if it isn't.
 
     Args:
-        trace: the trace as read.
         path: path of its file.
     """
     if trace.info.kept or not (_is_doubtful(trace) or any(track.process in _ASCEND for track in trace.tracks)):

@@ -24,10 +24,8 @@ def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows:
     """Mark the frames around a call that may wait, or around the forward op of a backward op around such a call.
 
     Args:
-        strings: names by number.
         slices: sorted and nested.
         frames: all of them, sorted.
-        flows: the arrows from forward to backward ops.
     """
     if not len(frames):
         return np.zeros(0, np.bool_)

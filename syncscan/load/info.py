@@ -40,9 +40,7 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked)
 
     Args:
         metadata: top-level keys except the events; of any type, as the file may be damaged.
-        path: the path, as the user gave it.
         size: the size of the uncompressed text, in bytes.
-        raw: the columns that were read.
     """
     distributed = _mapping(metadata.get("distributedInfo"))
     properties = metadata.get("deviceProperties")

@@ -94,7 +94,6 @@ def require(columns: Columns, path: str, most: int | None) -> None:
     """Require that the trace as read so far can be analyzed in this memory.
 
     Args:
-        columns: columns read so far.
         path: named in the error.
         most: limit in bytes, or None.
 

@@ -79,7 +79,6 @@ def ending(tail: str, in_object: bool) -> TextAfterEvents:
     """Return the readable top-level keys after the list of events, and what follows the last one.
 
     Args:
-        tail: all text after the list's bracket.
         in_object: whether the list is a member of an object; without an object, nothing ends.
     """
     if not in_object:

@@ -82,7 +82,6 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
     """Return the trace in a saved analysis.
 
     Args:
-        stream: text of the saved analysis.
         name: name of the file, for errors.
         most: limit in bytes, or None.
 

@@ -26,7 +26,6 @@ def each(items: Iterable[Item], work: Callable[[Item], object], rows: int) -> No
 
     Args:
         items: items; a thread that is done with one takes the next.
-        work: function that changes nothing another item needs.
         rows: approximate rows of an item.
 
     Raises:

@@ -60,7 +60,6 @@ def with_chosen_steps(trace: Trace, first: int | None, last: int | None) -> Trac
     """Return the trace with some of its steps, counted from 0.
 
     Args:
-        trace: trace with its steps.
         first: first step to keep; None for the first one.
         last: first step after them; None for all.
 

@@ -134,7 +134,6 @@ def _is_valid(events: bytes, listed: bytes | memoryview) -> bool:
     """Return whether strict readers accept these events: UTF-8, all of them objects, no escaped half characters.
 
     Args:
-        events: text of the events.
         listed: the text in brackets.
     """
     try:

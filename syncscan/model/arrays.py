@@ -66,7 +66,6 @@ def summed(column: Any, which: Any, count: int) -> Float64:
     Args:
         column: int64, whose sums stay below 2**53, so that none is rounded.
         which: the number of each, of the same length.
-        count: how many sums.
     """
     if count > _BLOCK:  # summing per block would cost more than its rows
         return np.asarray(np.bincount(which, column, count), np.float64)

@@ -17,9 +17,6 @@ def only_starts(file: str) -> bool:
     """Return whether a file has none of the program's lines: it is Python's for modules, or that of an entry point.
 
     The latter is made when a package is installed. A script that a package brings along ready-made has its own lines.
-
-    Args:
-        file: the file, as Python names it.
     """
     if file in ("<frozen runpy>", "runpy.py"):
         return True

@@ -47,7 +47,6 @@ def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
 
     Args:
         starts: int64 ns, ascending.
-        ends: the ends, as many as the begins.
 
     Returns:
         Starts and ends of the union; intervals that touch are one.

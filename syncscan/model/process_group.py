@@ -29,7 +29,6 @@ def group_text(name: str, ranks: str, peer: int | None) -> str:
     """Return a text that represents a group among a trace's strings; empty without a name.
 
     Args:
-        name: the name of the group.
         ranks: its list of ranks, as the trace has it.
         peer: the other rank of a send or receive.
     """

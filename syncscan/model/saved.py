@@ -110,7 +110,6 @@ def unpacked(stored: Packed, types: Mapping[str, Any]) -> dict[str, Any]:
     """Unpack the arrays, writable and in native byte order.
 
     Args:
-        stored: from a file.
         types: name → numpy type of each column that there must be.
 
     Raises:

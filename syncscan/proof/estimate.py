@@ -32,12 +32,7 @@ pair). A loss of 2 % with noise of 1 % takes 5 pairs then, and 16 seldom tell it
 
 
 def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain | None:
-    """Return the gain with its 95 % interval; None for fewer than three pairs.
-
-    Args:
-        pairs: the measured pairs.
-        confidence: the confidence of this look alone.
-    """
+    """Return the gain with its 95 % interval; None for fewer than three pairs."""
     if len(pairs) < MIN_PAIRS:
         return None
     ratios = [math.log(p.after_us / p.before_us) for p in pairs]
@@ -51,7 +46,6 @@ def enough(pairs: Sequence[Pair], matters: float) -> str:
     """Return why the gain is known well enough; empty where it isn't.
 
     Args:
-        pairs: the pairs measured so far.
         matters: the part of a step below which a difference doesn't matter.
     """
     gain, most = gain_of(pairs), gain_of(pairs, FUTILE)

@@ -95,8 +95,6 @@ def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[lis
     """Start programs in processes of their own until the context ends; an error kills them.
 
     Args:
-        trials: starts them.
-        runs: each program, and how it is run.
         seeded: of how many steps a fingerprint is wanted.
     """
     opened: list[Opened] = []

@@ -44,7 +44,6 @@ def judge(
     """Say whether two programs compute the same.
 
     Args:
-        first: the first program's fingerprint.
         other: the second program's fingerprint.
         again: the first program's from another process; not needed if the two are equal.
         rounded: the first program's, with each parameter moved by one rounding error; also several.

@@ -16,7 +16,6 @@ def render(analysis: Analysis, form: str, **options: Any) -> str:
     """Render an analysis in one of `FORMATS`, importing its renderer on first use.
 
     Args:
-        analysis: any analysis.
         form: one of `FORMATS`.
         options: options of the renderer: `verbose`, `width` and `color` of `text`.
     """

@@ -101,7 +101,6 @@ def before_after(analysis: Analysis, story: Story) -> BeforeAfter | None:
     """Return the step of the costliest wait before and after its fixes; None where no step can be replayed.
 
     Args:
-        analysis: any analysis.
         story: its story, whose list of changes is the order of the fixes.
     """
     projector = analysis.projector

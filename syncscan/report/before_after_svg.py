@@ -43,7 +43,6 @@ def plot(drawn: BeforeAfter, only_shown: bool = False) -> Markup:
     """Return the drawing's shapes, a group for each scene; the one shown first is the only one not hidden.
 
     Args:
-        drawn: the values.
         only_shown: whether the other scenes are left out.
     """
     parts = [*_ruler(drawn), *_recorded(drawn)]

@@ -29,7 +29,6 @@ def change_lines(
 
     Args:
         changes: the changes by kind, in their order.
-        titles: the titles of each kind.
         longest: characters of what a change is.
     """
     for kind, entries in changes.items():

@@ -29,7 +29,6 @@ def render(verdicts: Sequence[CheckVerdict], rules_from: str, width: int = 100, 
     """Return the verdicts as text.
 
     Args:
-        verdicts: one a recording.
         rules_from: where the limits stand.
         width: the width of the terminal, in characters.
         color: whether to write colors.

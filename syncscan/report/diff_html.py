@@ -56,9 +56,7 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     """Return the diff as one HTML document.
 
     Args:
-        diff: the diff of two states.
         before: a recording of the earlier state, of which a step is drawn.
-        after: those of the later state.
     """
     story = story_of(diff)
     steps = [_step(a) for a in (before, after)]

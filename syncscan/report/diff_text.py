@@ -18,7 +18,6 @@ def render(diff: Diff, width: int = 100, color: bool = False) -> str:
     """Return the diff as text.
 
     Args:
-        diff: any.
         width: the width of the terminal, in characters.
         color: whether to write colors.
     """

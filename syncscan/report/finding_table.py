@@ -58,8 +58,6 @@ def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = 
     """Return one flat row per finding, in order, with the keys of `COLUMNS`.
 
     Args:
-        findings: the findings of one trace.
-        path: the trace's.
         waits_withheld: the trace can't tell waits and idle times; they are None.
     """
     withheld = {"wait_us": None, "bubble_us": None} if waits_withheld else {}
@@ -67,12 +65,7 @@ def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = 
 
 
 def race_row(race: Race, path: str) -> dict[str, Any]:
-    """Return the flat row of a race at its later line; columns that only a sync has are absent.
-
-    Args:
-        race: the race of one run.
-        path: the run's.
-    """
+    """Return the flat row of a race at its later line; columns that only a sync has are absent."""
     return {
         "id": race.id,
         "rule": race.kind.value,

@@ -16,7 +16,6 @@ def render(fixed: Fixed, proof: Proof | None = None) -> str:
     """Return the title in the first line and the body after an empty line.
 
     Args:
-        fixed: the patch.
         proof: the measured gain; without one the body says how to measure it.
     """
     return "\n".join([title(fixed, proof), "", *_body(fixed, proof), ""])

@@ -29,7 +29,6 @@ def render(fixed: Fixed, width: int = 100, color: bool = False, next_command: Se
     """Return the patch and its table, for a terminal.
 
     Args:
-        fixed: the patch.
         width: width of the terminal, in characters.
         color: whether to write ANSI colors.
         next_command: the command that measures the patch; empty where none is to be named.

@@ -23,7 +23,6 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
     """Return the limits that a recording exceeds, as flagged lines.
 
     Args:
-        verdict: any.
         rules_from: where the limits stand.
     """
     return Flagged(

@@ -31,9 +31,6 @@ LOW = 13
 def render(fleet: Fleet) -> str:
     """Return the report of a job as one HTML document.
 
-    Args:
-        fleet: any job.
-
     Returns:
         Text that encodes as UTF-8, whatever the traces' names hold.
     """

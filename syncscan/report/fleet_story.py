@@ -194,7 +194,6 @@ def rank_phrase(ranks: Sequence[int], count: int) -> str:
 
     Args:
         ranks: ascending.
-        count: how many there are.
     """
     if len(ranks) == count and count > 1:
         return f"on {count} of {count}"

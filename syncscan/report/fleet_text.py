@@ -32,7 +32,6 @@ def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:
     """Return the report of a job as text.
 
     Args:
-        fleet: any job.
         width: the width of the terminal, in characters.
         color: whether to write colors.
     """

@@ -62,7 +62,6 @@ def describe(analysis: Analysis, step_us: float) -> tuple[HabitText, ...]:
     """Return the habits in order, in words.
 
     Args:
-        analysis: the analysis with its habits.
         step_us: the time of a step that the gains are parts of.
     """
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}

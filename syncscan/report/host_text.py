@@ -38,7 +38,6 @@ def kernel_table(story: Story, width: int) -> Iterator[RenderableType]:
     """Yield what is left to gain where the device is the limit, and a table of the longest kernels.
 
     Args:
-        story: the story of a report.
         width: the width of the terminal, in characters.
     """
     if story.kernel_table:
@@ -52,7 +51,6 @@ def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
     """Yield dynamo's graph breaks as a sentence and a table; nothing unless dynamo was asked.
 
     Args:
-        story: the story of a report.
         width: the width of the terminal, in characters.
     """
     if story.compiled or story.compile_notes:

@@ -16,7 +16,6 @@ def render(linted: LintResult, form: str, **options: Any) -> str:
     """Render lint warnings in one of `FORMATS`.
 
     Args:
-        linted: any.
         form: one of `FORMATS`.
         options: the renderer's own: `width` and `color` of `text`.
     """

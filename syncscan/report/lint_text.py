@@ -21,7 +21,6 @@ def render(linted: LintResult, width: int = 100, color: bool = False) -> str:
     """Return the lint warnings as text.
 
     Args:
-        linted: any.
         width: the width of the terminal, in characters.
         color: whether to write colors.
     """

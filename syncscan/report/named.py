@@ -23,7 +23,6 @@ def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
     """Return the findings or habit that a user names; several findings only if they share one number.
 
     Args:
-        analysis: the analysis whose report the user has.
         name: a number of its list of what to change, from 1; an id of a finding or a habit; the id's beginning, which a
             rule's name is too.
 

@@ -7,7 +7,6 @@ def printable(text: str, limit: int = 0, lines: bool = False) -> str:
     """Return text with each control and format character replaced.
 
     Args:
-        text: any string.
         limit: characters that are left at most; 0 for all.
         lines: keep the ends of lines.
     """

@@ -70,7 +70,6 @@ def render(proof: Proof, picture: BeforeAfter | None = None) -> str:
 
     Args:
         proof: the proof of any two programs; without pairs, the page has no drawings of them.
-        picture: the step that the projection is of.
     """
     pairs = proof.pairs[:MAX_PAIRS]
     return template("proof.html.j2").render(

@@ -18,10 +18,6 @@ MENTIONED = 6
 def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
     """Return the documentation of a rule named by its id, a unique prefix of it, or the id of a finding.
 
-    Args:
-        name: the name, as a user writes it.
-        documents: the documents of all rules.
-
     Raises:
         UsageError: no rule or several match; the hint lists candidates.
     """
@@ -45,7 +41,6 @@ def mentioning(words: str, documents: Iterable[RuleDoc]) -> list[str]:
 
     Args:
         words: separated by spaces, in any case; `clip_grad_norm_`, `DataLoader slow`.
-        documents: the documents of the rules.
     """
     wanted = words.casefold().split()
     texts = {doc.id: "\n".join([doc.id, doc.name, doc.summary, *doc.sections.values()]).casefold() for doc in documents}
@@ -68,7 +63,6 @@ def render(doc: RuleDoc, preamble: str) -> str:
     """Return the page of a rule as Markdown.
 
     Args:
-        doc: its documentation.
         preamble: the code that its examples need; empty for none.
     """
     of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"

@@ -19,7 +19,6 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
 
     Args:
         analysis: the analysis, as `syncscan.analyze` makes it.
-        report: the same as JSON.
         sources: file of the program → its text as it is now.
     """
     saved = msgspec.json.encode(_collect(analysis, sources)).decode()
@@ -54,7 +53,6 @@ def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
     """Return the parts of a linked trace that analyses read.
 
     Args:
-        trace: any trace.
         level: how hard zlib tries to make it small, 1 to 9.
     """
     info = trace.info

@@ -75,8 +75,6 @@ def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
     """Return a step's lanes as recorded.
 
     Args:
-        analysis: the analysis of its trace.
-        now: the unchanged step, replayed.
         length: the length of the ruler, ns.
     """
     device, begin, window = _device(analysis), now.begin, Interval(now.begin, now.end)
@@ -171,9 +169,6 @@ def replayed(analysis: Analysis, now: Schedule, plan: Schedule, changes: Sequenc
     """Return a step's lanes as replayed.
 
     Args:
-        analysis: the analysis of its trace.
-        now: the unchanged step, replayed.
-        plan: the step after some fixes.
         changes: the changes of the habits that were dropped for it.
         length: the length of the ruler, ns.
     """

@@ -195,7 +195,6 @@ def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
     """Return the story of an analysis; fields that can't be determined are empty.
 
     Args:
-        analysis: any analysis.
         program: the program that was run and its arguments, as typed, for the next command; None where unknown.
     """
     shown = analysis.shown

@@ -41,8 +41,6 @@ def python_frames(trace: Trace, track: int, intervals: Sequence[Interval], exten
     What calls the program's first function, such as a script runner, is left out.
 
     Args:
-        trace: any trace.
-        track: the thread whose frames to take.
         intervals: the parts of the trace that the report shows; disjoint.
         extent: from the first begin to the last end of what is shown.
     """

@@ -59,9 +59,6 @@ def lanes_of(
 
     Args:
         slices: (begin, end, number of its name) by track, ns.
-        kind: of the lane.
-        label: what stands beside it.
-        look: kind of the slices.
         origin: the timeline's zero, ns.
     """
     lanes = {}

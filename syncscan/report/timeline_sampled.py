@@ -77,7 +77,6 @@ def sampled_lanes(
 
     Args:
         places: of `sampled_places`.
-        tracks: the drawn threads.
         book: the names that are drawn; each habit adds one.
         origin: the timeline's zero, ns.
 

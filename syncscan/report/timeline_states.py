@@ -25,7 +25,6 @@ def with_states(analysis: Analysis, drawn: Sequence[ProjectedStep]) -> list[Proj
     A state with more device work than the page can still hold is left out.
 
     Args:
-        analysis: any analysis.
         drawn: the steps without some syncs that are drawn already.
     """
     steps, left = list(drawn), MAX_REPLAYED - sum(len(step.schedule.rows) for step in drawn)

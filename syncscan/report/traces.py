@@ -68,7 +68,6 @@ def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
     """Return the table as text, two lines per trace: its name, and what to change first.
 
     Args:
-        rows: one a trace.
         width: the width of the terminal, in characters.
         color: whether to write colors.
     """

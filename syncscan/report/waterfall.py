@@ -17,7 +17,6 @@ def falls(drawn: BeforeAfter, whole_us: float) -> list[StepBar]:
     """Return a bar for each fix on top of those before it, and one for the device's own work.
 
     Args:
-        drawn: the drawn with its replays.
         whole_us: the time that is as wide as a bar can be.
     """
     befores = [drawn.base_us, *(scene.us for scene in drawn.falls)]

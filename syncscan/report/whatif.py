@@ -90,9 +90,7 @@ def render(
     """Return the projection as text.
 
     Args:
-        analysis: the analysis with gains and groups.
         projection: the projection of the findings that were to be removed.
-        pipelines: bounds that were asked for.
         width: the width of the terminal, in characters.
         color: whether to write colors.
     """

@@ -30,9 +30,7 @@ def render(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
     """Return the projection as one HTML document.
 
     Args:
-        analysis: the analysis with gains and groups.
         projection: the projection of the findings that were to be removed.
-        pipelines: bounds that were asked for.
     """
     story, removed = story_of(analysis), frozenset(projection.removed)
     verdict, *below = [text.plain for text in headline(analysis, projection)]

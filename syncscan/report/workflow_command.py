@@ -14,7 +14,6 @@ def command(kind: str, properties: dict[str, str], message: str, limit: int = TE
     Args:
         kind: `error`, `warning` or `notice`.
         properties: `file`, `line` and `title`.
-        message: the text to show.
         limit: characters of it that are shown at most.
     """
     pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())

@@ -71,8 +71,6 @@ def attached(
     An order that isn't heard is taken back at the context's end, and never carried out.
 
     Args:
-        process: which.
-        order: what it is to do.
         heard_s: how long its main thread may take to come to it.
 
     Raises:

@@ -35,7 +35,6 @@ def guard_steps(steps: int, wait_s: float, armed: Callable[[], None] = lambda: N
     thread that steps.
 
     Args:
-        steps: how many.
         wait_s: seconds after which it ends in any case.
         armed: called once the guard watches.
 

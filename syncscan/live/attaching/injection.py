@@ -139,7 +139,6 @@ def run_line(process: PythonProcess, script: Path) -> None:
     """Have a process run a script of Python's when its main thread comes to it; it may not have run on return.
 
     Args:
-        process: which.
         script: a file that the process can read; what it raises is lost.
 
     Raises:
@@ -179,9 +178,6 @@ def native_frames(pid: int) -> list[list[str]]:
 
 def run_debugger(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a debugger to its end; Ctrl-C waits for it, as one that is killed while it calls a function ends the process.
-
-    Args:
-        words: its command.
 
     Raises:
         TimeoutExpired: it took too long, and was killed.

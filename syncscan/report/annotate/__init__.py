@@ -16,7 +16,6 @@ def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: 
     """Yield the text of the whole trace: its own events, unchanged and in order, then syncscan's tracks.
 
     Args:
-        analysis: the analysis of the trace.
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of its events, separated by commas in a piece.
         added: the text of the events of `added_events`, separated in the same way.
@@ -28,9 +27,7 @@ def annotate_around(analysis: Analysis, head: bytes, recorded: Iterable[bytes], 
     """Yield the part of the trace around a finding's most expensive sync point, small enough for any viewer.
 
     Args:
-        analysis: the analysis of the trace.
         head: its text up to the list of events; empty for a bare list.
-        recorded: the text of one event each.
         finding: an id, its beginning, or a number of the report, from 1.
 
     Raises:

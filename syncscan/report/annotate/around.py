@@ -67,7 +67,6 @@ def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
     """Yield the recorded events that touch an interval: all row names, and arrows with both ends in it.
 
     Args:
-        events: text of one event each.
         interval: the times to keep.
     """
     arrows: dict[tuple[str, str], list[bytes]] = {}

@@ -29,7 +29,6 @@ def hued(name: str, color: str) -> str:
     """Return the name, with some spaces made non-breaking and a few appended, whose color in Perfetto is closest.
 
     Args:
-        name: the name of a slice.
         color: what Trace View draws it in; one that isn't known, or none, leaves the name as it is.
     """
     if color not in _HUES:

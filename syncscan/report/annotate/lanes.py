@@ -90,14 +90,7 @@ class AddedLanes:
         yield _encode(self._label("process_sort_index", self.pid, sort_index=-1))
 
     def row_apart(self, name: str, cat: str, times: IdleSlices, kinds: Sequence[SliceKind]) -> Iterator[bytes]:
-        """Yield one row of many disjoint slices of few kinds; each slice shows its length.
-
-        Args:
-            name: shown beside the row.
-            cat: category of its slices.
-            times: when they are, and of which kind.
-            kinds: the properties of each kind.
-        """
+        """Yield one row of many disjoint slices of few kinds; each slice shows its length."""
         tid, begin = next(self._free), times.begin
         yield from self._titles(name, tid)
         starts = [ts / 1000 for ts in begin.tolist()]  # numpy rounds an int64 before it divides it, Python behind that
@@ -122,7 +115,6 @@ class AddedLanes:
         """Yield one row, and further rows of the same name for slices that overlap.
 
         Args:
-            name: shown beside the row.
             cat: category of its slices; TensorBoard refuses a slice without one.
             slices: the slices of the track, in any order.
             arrows: flows that start on slices of this row.
