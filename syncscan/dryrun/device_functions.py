@@ -89,15 +89,15 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         composed = wait_table.COMPOSED.get(name)
         if composed is not None:
             call["quiet"] = True
-        recording = session.recording
-        if not session.calls:
+        recording, calls = session.recording, session.calls
+        if not calls:
             recording.call()
         begin, first = recording.now, _sequence()
         if composed is not None and _on_device(args):
             session.wait(*composed(args, kwargs))
         if name in _WITH_DRIVER and "driver" in kwargs:  # CUDA's choice of a library
             kwargs = {key: value for key, value in kwargs.items() if key != "driver"}
-        session.calls.append(TorchCall(name, args, kwargs, place, **call))
+        calls.append(TorchCall(name, args, kwargs, place, **call))
         try:
             result = in_float(func, args, kwargs) if _of_half_waves(name, args) else func(*args, **kwargs)
             if name in wait_table.ON_HOST:
@@ -108,7 +108,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
                 raise RuntimeError(_PROMISED) from error
             raise
         finally:
-            session.calls.pop()
+            calls.pop()
             last = _sequence()
             if last != first and last - first < 10_000:
                 session.followed(f"aten::{name}", begin, first, last)

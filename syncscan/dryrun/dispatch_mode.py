@@ -36,8 +36,9 @@ _BARE = frozenset(
 
 
 class KnownOp(NamedTuple):
-    """An op: looked up once a call, since its hash is computed anew each time."""
+    """An op, and what is to be done at each of its calls."""
 
+    func: Any
     name: str
     overload: str
     """Its name with the overload, where it isn't the default one."""
@@ -46,6 +47,8 @@ class KnownOp(NamedTuple):
     composed: bool
     """Whether it is nothing but calls of others on a device: below autograd those alone are seen."""
     effect: Effect
+    rule: wait_table.Rule | None = None
+    """Its row of the table of waits."""
     check: Check | None = None
     """The check of what it is promised, such as lengths that it doesn't add up."""
     code: Callable[..., Any] | None = None
@@ -69,7 +72,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._session = session
         self._node: Any = None
         self._uses = UsesOfOps(session.order, session.stream_of)
-        self._known: dict[Any, KnownOp] = {}
+        self._known: dict[int, KnownOp] = {}
+        """The identity of an op → what is known of it, which refers to the op: its hash is computed anew each time."""
         self._within = 0
         """How many ops that are written in Python run: autograd is left out in them."""
         self._answers: dict[Any, bool | None] = {}
@@ -78,12 +82,13 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         """Run one op, and note what it means on a device."""
         kwargs = kwargs or {}
         with torch._C.DisableTorchFunction():
-            op = self._known.get(func) or self._read_off(func)
+            op = self._known.get(id(func)) or self._read_off(func)
             name = op.name
             if name.startswith("profiler::"):
                 return self._scope(func, name, args, kwargs)
             session = self._session
-            call = session.calls[-1] if session.calls else _NO_CALL
+            calls = session.calls
+            call = calls[-1] if calls else _NO_CALL
             if call.moving:
                 return func(*args, **kwargs)
             on_device, tensors = _inputs(args, kwargs)
@@ -136,12 +141,12 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 raise
             if self._answers.get(func) is not None:
                 self._session.say(f"{name} can't run on a CPU: its results are zeros.")
-            elif not self._known[func].foreign:  # the others are counted as not understood already
+            elif not self._known[id(func)].foreign:  # the others are counted as not understood already
                 self._session.not_understood(f"{name}, which can't run on a CPU: its results are zeros")
             return _zeros(func, args, kwargs, error)
 
     def _read_off(self, func: Any) -> KnownOp:
-        self._known[func] = op = _known_op(func)
+        self._known[id(func)] = op = _known_op(func)
         return op
 
     @contextlib.contextmanager
@@ -177,28 +182,28 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if op.foreign:
             session.not_understood(name)
         node = torch._C._current_autograd_node()
-        op_waits = wait_table.waits_of(
-            wait_table.DispatchedOp(op.overload, args, kwargs, "" if node is None else node.name()),
-            dependent=op.dependent,
-        )
-        if node is not None:
-            op_waits = (*self._of_node(node), *op_waits)
+        within = "" if node is None else node.name()
+        op_waits: tuple[DryWait, ...] = ()
+        if op.rule is not None or op.dependent:
+            dispatched = wait_table.DispatchedOp(name, args, kwargs, within)
+            op_waits = wait_table.waits_of(dispatched, op.rule)
+        if within in nodes.WAITS:
+            op_waits = (*self._of_node(node, within), *op_waits)
         if not op_waits:
             session.recording.op(name, session.thread if node is None else AUTOGRAD)
             return
-        if call.quiet or (node is not None and node.name().startswith(nodes.QUIET)):
+        if call.quiet or within.startswith(nodes.QUIET):
             return
         call.waited = bool(call.name)
         value = mark_of(args[_READ[name]]) if name in _READ and node is None else ""
         session.wait(*(_around(call, replace(wait, value=value) if value else wait, args) for wait in op_waits))
 
-    def _of_node(self, node: Any) -> tuple[DryWait, ...]:
+    def _of_node(self, node: Any, name: str) -> tuple[DryWait, ...]:
         """Return what a node of the backward pass waits for itself, once: at its first op."""
-        rule = nodes.WAITS.get(node.name())
-        if rule is None or node is self._node:
+        if node is self._node:
             return ()
         self._node = node
-        return tuple(rule(node))
+        return tuple(nodes.WAITS[name](node))
 
     def _factory_place(self, call: TorchCall) -> str | None:
         """Return where a factory's tensor lies: where the call says, or beside the tensor that it was given."""
@@ -213,15 +218,18 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 def _known_op(func: Any) -> KnownOp:
     if not hasattr(func, "_schema"):
         name = f"higher_order::{func.name()}"
-        return KnownOp(name, name, dependent=False, composed=False, effect=effect_of(func))
+        return KnownOp(func, name, name, dependent=False, composed=False, effect=effect_of(func))
     name, overload, has = func._schema.name, func._overloadname, torch._C._dispatch_has_kernel_for_dispatch_key
     foreign = name.partition("::")[0] not in wait_table.KNOWN
+    full = name if overload in ("default", "") else f"{name}.{overload}"
     return KnownOp(
+        func,
         name,
-        name if overload in ("default", "") else f"{name}.{overload}",
+        full,
         dependent=wait_table.depends_on_values(func.tags),
         composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
         effect=effect_of(func),
+        rule=wait_table.rule_of(full),
         check=CHECKS.get(name),
         code=extension_ops.python_code(func) if foreign else None,
         foreign=foreign,

@@ -6,6 +6,7 @@ One session is on at a time, on the thread that began it and those that begin me
 from __future__ import annotations
 
 import importlib
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -67,11 +68,12 @@ class Unsaid:
     """The call doesn't say where what it makes lies: beside what it is given."""
 
 
-class _Calls(threading.local):
-    """A thread's calls that run now."""
+class _Here(threading.local):
+    """A thread's calls that run now, and its number in the recording."""
 
-    def __init__(self) -> None:
-        self.stack: list[TorchCall] = []
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self.calls: list[TorchCall] = []
+        self.thread = next(numbers)
 
 
 class DryRunSession:
@@ -83,7 +85,7 @@ class DryRunSession:
         self.stacks = Stacks()
         self.order = WorkOrder(is_programs_own)
         self.ways = Ways()
-        self._calls = _Calls()
+        self._here = _Here(itertools.chain([MAIN], itertools.count(OTHERS)))
         self.seen = 0
         self.over = False
         self.unknown: Counter[str] = Counter()
@@ -99,22 +101,17 @@ class DryRunSession:
         """When autograd first followed an op, on the recording's clock."""
         self._forward: dict[tuple[int, int], tuple[str, int, Any, int]] = {}
         self._lock = threading.Lock()
-        self._owner = threading.get_ident()
-        self._threads: dict[int, int] = {}
         self._node = self.torch._C._current_autograd_node
 
     @property
     def calls(self) -> list[TorchCall]:
         """Those of this thread that run now, the outermost first."""
-        return self._calls.stack
+        return self._here.calls
 
     @property
     def thread(self) -> int:
         """The running thread's number in the recording."""
-        ident = threading.get_ident()
-        if ident == self._owner:
-            return MAIN
-        return self._threads.setdefault(ident, OTHERS + len(self._threads))
+        return self._here.thread
 
     @contextmanager
     def calling(self, call: TorchCall) -> Iterator[None]:

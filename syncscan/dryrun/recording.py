@@ -86,7 +86,8 @@ class DryRecording:
     now: int = CALL_NS
     waits: int = 0
     events: list[dict[str, Any]] = field(default_factory=list)
-    _near: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=NEAR))
+    _near: deque[tuple[str, int, int]] = field(default_factory=lambda: deque(maxlen=NEAR))
+    """The last ops: name, thread and when each began. Most are forgotten: no row is made of them."""
     _following: int = 0
     _scopes: list[tuple[str, int]] = field(default_factory=list)
     _elsewhere: defaultdict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
@@ -116,14 +117,13 @@ class DryRecording:
 
     def op(self, name: str, tid: int = MAIN) -> None:
         """Note that an op ran that doesn't wait: it is kept if a wait is near."""
-        self.now += OP_NS
-        row = _slice("cpu_op", name, tid, self.now, self.now + OP_NS // 2)
-        self.now += OP_NS // 2
+        begin = self.now + OP_NS
+        self.now = begin + OP_NS // 2
         if self._following > 0:
             self._following -= 1
-            self.events.append(row)
+            self.events.append(_op_row(name, tid, begin))
         else:
-            self._near.append(row)
+            self._near.append((name, tid, begin))
 
     def open_scope(self, name: str, tid: int = MAIN) -> None:
         """Begin a `record_function` range."""
@@ -174,7 +174,7 @@ class DryRecording:
             forward: in a backward pass, the forward op that made the node.
         """
         self.waits += 1
-        self.events += self._near
+        self.events += [_op_row(*op) for op in self._near]
         self._near.clear()
         self._following = FOLLOWING
         tid = AUTOGRAD if place.node else place.thread
@@ -335,6 +335,10 @@ class DryRecording:
 def _slice(cat: str, name: str, tid: int, begin: int, end: int, args: dict[str, Any] | None = None) -> dict[str, Any]:
     times = {"ts": begin / 1e3, "dur": (end - begin) / 1e3}
     return {"ph": "X", "cat": cat, "name": name, "pid": PROCESS, "tid": tid, **times, "args": args or {}}
+
+
+def _op_row(name: str, tid: int, begin: int) -> dict[str, Any]:
+    return _slice("cpu_op", name, tid, begin, begin + OP_NS // 2)
 
 
 def _labels(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
@@ -28,7 +28,7 @@ _TO = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 @dataclass(frozen=True, slots=True)
 class DispatchedOp:
-    """An op as torch dispatches it, before it runs, with torch's modes off."""
+    """An op as torch dispatches it, before it runs, with torch's modes off: its name is without the overload."""
 
     name: str
     args: Sequence[Any]
@@ -270,7 +270,10 @@ def _unless_empty(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]
 _CHECK = _always(item("aten::_linalg_check_errors"))
 _SVD = _unless_empty(to_host("aten::_linalg_svd", *_TO))
 
-WAITS: dict[str, Callable[[DispatchedOp], Iterable[DryWait]]] = {
+Rule = Callable[[DispatchedOp], Iterable[DryWait]]
+"""Yields what an op waits for."""
+
+WAITS: dict[str, Rule] = {
     # numbers
     "aten::_local_scalar_dense": _scalar,
     "aten::equal": _equal,
@@ -385,20 +388,23 @@ KNOWN = frozenset(
 """Namespaces of ops whose CUDA code this table covers; others belong to extensions."""
 
 
-def waits_of(op: DispatchedOp, *, dependent: bool) -> tuple[DryWait, ...]:
-    """Yield what the host waits for in an op with a tensor on the device as argument.
+def rule_of(name: str) -> Rule | None:
+    """Return the row of an op; None where the table has none.
 
     Args:
-        op: its name with the overload, as the table has it.
-        dependent: whether it `depends_on_values`.
+        name: with the overload, where it isn't the default one.
     """
-    row = WAITS.get(op.name) or WAITS.get(op.name.partition(".")[0])
-    if row is not None:
-        bare = replace(op, name=op.name.partition(".")[0])
-        return tuple(row(bare))
-    if dependent:
-        return (read().inside(op.name.partition(".")[0]),)
-    return ()
+    return WAITS.get(name) or WAITS.get(name.partition(".")[0])
+
+
+def waits_of(op: DispatchedOp, rule: Rule | None) -> tuple[DryWait, ...]:
+    """Return what the host waits for in an op with a tensor on the device as argument.
+
+    Args:
+        op: an op that has a row, or that `depends_on_values`.
+        rule: its row; None of one that the table doesn't have.
+    """
+    return (read().inside(op.name),) if rule is None else tuple(rule(op))
 
 
 def depends_on_values(tags: Sequence[Any]) -> bool:
