@@ -87,19 +87,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Run the teardown of a dry run's own fixtures on its device, and remove what the test wrote."""
-    files, mark = getattr(item, _DRY, None), _mark(item)
-    if files is None or mark is None:
+    mark = _mark(item)
+    if mark is None or _DRY not in vars(item):
         yield
         return
+    files, failure = vars(item).pop(_DRY), None
     del item.setup, item.runtest
-    failure: BaseException | None = None
-    try:
+    if files is not None:
         part = functools.partial(item.session._setupstate.teardown_exact, item.parent)  # type: ignore[arg-type]
-        files.call(_on_device(_limit(mark).device, part))
-    except BaseException as error:
-        failure = error
-    files.close()
-    setattr(item, _DRY, None)
+        try:
+            files.call(_on_device(_limit(mark).device, part))
+        except BaseException as error:
+            failure = error
+        files.close()
     outcome: Any = yield
     if failure is not None:
         outcome.force_exception(failure)
@@ -214,23 +214,24 @@ def _run_dry(item: pytest.Item, limit: SyncLimit) -> None:
     """Have a test and its own fixtures run dry, with files of its own; fixtures shared with other tests don't."""
     from syncscan.testing.scratch_files import TestFiles
 
-    factory = getattr(item.config, "_tmp_path_factory", None)  # its folder is made when it is first asked for
-    files = TestFiles([factory.getbasetemp()] if factory is not None else [])
-    item.config.add_cleanup(files.close)  # where the test is interrupted
-    setattr(item, _DRY, files)
     setup, test, watched = item.setup, item.runtest, _watched(item)
     warmup = limit.warmup if _tells_steps(item) else 0
+    factory = getattr(item.config, "_tmp_path_factory", None)  # its folder is made when it is first asked for
 
     def set_up() -> None:
         __tracebackhide__ = True
         for name in _shared(item):
             item._request.getfixturevalue(name)  # type: ignore[attr-defined]
+        files = TestFiles([factory.getbasetemp()] if factory is not None else [])
+        item.config.add_cleanup(files.close)  # where the test is interrupted
+        setattr(item, _DRY, files)
         files.call(_on_device(limit.device, setup))
 
     def run() -> None:
         __tracebackhide__ = True
-        files.call(watched.pretended(warmup, limit.device)(test))
+        getattr(item, _DRY).call(watched.pretended(warmup, limit.device)(test))
 
+    setattr(item, _DRY, None)
     item.setup, item.runtest = set_up, run  # type: ignore[method-assign]
 
 

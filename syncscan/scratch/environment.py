@@ -33,10 +33,11 @@ def quiet(folder: Path, *, dry: bool) -> None:
 
 
 @contextlib.contextmanager
-def quieted(folder: Path) -> Iterator[None]:
-    """Set the environment of a dry run while the context lasts."""
-    before = {name: os.environ.get(name) for name in _wanted(folder, True)}
-    quiet(folder, dry=True)
+def quieted(folder: Path, temporary: Path) -> Iterator[None]:
+    """Set the environment of a dry run while the context lasts, with another folder for temporary files."""
+    wanted = {**_wanted(folder, True), "TMPDIR": str(temporary)}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:

@@ -80,17 +80,14 @@ class Scratch:
         Args:
             passed: folders that aren't part of the view, besides those of caches.
         """
-        from syncscan.scratch.redirect import Redirection
+        from syncscan.scratch.redirect import Redirection, temporary_folder
 
         folder = self.folders[0]
-        redirection = Redirection(folder, [*cache_folders(), *passed])
-        kept_back = uploads.keep_back()
-        try:
-            with environment.quieted(folder):
-                yield redirection
-        finally:
-            kept_back.end()
-            redirection.end()
+        with contextlib.ExitStack() as changes, environment.quieted(folder, temporary_folder(folder)):
+            redirection = Redirection(folder, [*cache_folders(), *passed])
+            changes.callback(redirection.end)
+            changes.callback(uploads.keep_back().end)
+            yield redirection
 
     def written(self) -> dict[str, Path | None]:
         """Return the files that a program has written or removed, once its process has ended.

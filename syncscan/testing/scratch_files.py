@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class TestFiles:
-    """What one test writes goes to scratch copies, until `close`.
+    """Redirects what one test writes to scratch copies, until `close`.
 
     Where the system can forbid to write anywhere else, the test's parts run in a thread of their own to which it is
     forbidden: pytest's process goes on, and a process has no way back.

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncscan.scratch import Scratch, landlock
+from syncscan.scratch import Scratch, landlock, sentence
 from syncscan.scratch.imported import WhenImported
 from tests.scratch.in_view import run
 
@@ -264,6 +264,21 @@ def test_what_cannot_be_redirected_is_refused(folder: Path, monkeypatch: pytest.
     with Scratch.made() as scratch:
         run(scratch, program)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "end"),
+    [
+        ("kernel", 0, "the kernel sees to it."),
+        ("python", 7, "whatever else writes is refused."),
+        ("python", 2, "What native code and other programs write isn't held back here."),
+    ],
+)
+def test_what_holds_is_said(monkeypatch: pytest.MonkeyPatch, kind: str, version: int, end: str) -> None:
+    """Also what doesn't, where the system can refuse nothing."""
+    monkeypatch.setattr(landlock, "version", lambda: version)
+    assert sentence(kind=kind).startswith("What the program writes goes to a scratch copy")
+    assert sentence(kind=kind).endswith(end)
 
 
 def test_a_library_that_is_only_looked_for_is_redirected_when_it_is_imported(folder: Path) -> None:

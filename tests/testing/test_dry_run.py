@@ -226,7 +226,7 @@ def test_a_test_that_is_marked_dry_runs_so_beside_a_gpu(run, pytester, monkeypat
 
 
 WRITING = """
-import os
+import os, tempfile
 import pytest, torch
 
 @pytest.fixture
@@ -238,7 +238,10 @@ def log():
 @pytest.fixture(scope="module")
 def shared():
     os.mkdir("shared")
+    assert "SYNCSCAN_DRY_RUN" not in os.environ
+    temporary = tempfile.mkdtemp()
     yield "shared"
+    os.rmdir(temporary)
     os.rmdir("shared")
 
 @pytest.mark.no_syncs

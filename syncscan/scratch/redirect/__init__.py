@@ -20,7 +20,7 @@ from syncscan.scratch.imported import WhenImported
 from syncscan.scratch.redirect import children, writers
 from syncscan.scratch.redirect.file_open import FileOpen
 from syncscan.scratch.redirect.functions import PathFunctions
-from syncscan.scratch.redirect.installing import Replaced
+from syncscan.scratch.redirect.installing import install
 from syncscan.scratch.redirect.redirected_tree import Originals, Tree
 
 _WRITABLE = ("/dev", "/proc")
@@ -34,6 +34,7 @@ def enter(folder: Path, passed: Sequence[Path]) -> None:
         folder: a scratch folder.
         passed: folders that aren't part of the view: what is written there stays.
     """
+    os.environ["TMPDIR"] = str(temporary_folder(folder))  # of other programs too
     children.let_python_join(folder, passed)
     redirection = Redirection(folder, passed)
     if landlock.holds():
@@ -63,12 +64,12 @@ class Redirection:
             original: functions.by_name[name] for name, original in system.by_name.items() if name in functions.by_name
         }
         stand_ins |= {io.open: opening.open, io.open_code: opening.open_code}
-        self._kept = tempfile.tempdir, os.environ.get("TMPDIR"), subprocess.Popen.__init__, _by_descriptors()
-        _temporary_folder(folder)
-        shutil._use_fd_functions = False  # type: ignore[attr-defined]
-        subprocess.Popen.__init__ = children.popen(functions, folder, warned=not landlock.holds())  # type: ignore[method-assign]
-        self._replaced = Replaced(stand_ins)
         self._imported = WhenImported(writers.actions(functions))
+        replace = self._imported.replace
+        replace(tempfile, "tempdir", str(temporary_folder(folder)))
+        replace(shutil, "_use_fd_functions", False)  # of open folders, a view has only one part
+        replace(subprocess.Popen, "__init__", children.popen(functions, folder, warned=not landlock.holds()))
+        install(stand_ins, replace)
 
     def pause(self) -> None:
         """Let everything be written where it belongs, until `resume`."""
@@ -81,26 +82,13 @@ class Redirection:
     def end(self) -> None:
         """Put all back."""
         self._imported.end()
-        self._replaced.restore()
-        tempfile.tempdir, named, subprocess.Popen.__init__, by_descriptors = self._kept  # type: ignore[method-assign]
-        shutil._use_fd_functions = by_descriptors  # type: ignore[attr-defined]
-        if named is None:
-            os.environ.pop("TMPDIR", None)
-        else:
-            os.environ["TMPDIR"] = named
 
 
-def _by_descriptors() -> bool:
-    """Return whether `shutil.rmtree` works with open folders, which a view has only one part of."""
-    return bool(getattr(shutil, "_use_fd_functions", False))
-
-
-def _temporary_folder(folder: Path) -> None:
-    """Have temporary files made in the scratch folder, also those of other programs."""
+def temporary_folder(folder: Path) -> Path:
+    """Return the folder for temporary files in a scratch folder."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
-    tempfile.tempdir = str(temporary)
-    os.environ["TMPDIR"] = str(temporary)
+    return temporary
 
 
-__all__ = ["Redirection", "enter", "join"]
+__all__ = ["Redirection", "enter", "join", "temporary_folder"]
