@@ -167,7 +167,6 @@ class _Shown(msgspec.Struct, frozen=True):
             width=width(),
             color=self.to_terminal and colors(),
             links=self.to_terminal and links(),
-            everything=self.verbose,
         )
 
 

@@ -113,7 +113,7 @@ def command(
     program = (*(["-m"] if module else []), script, *args)
     options: dict[str, Any] = {}
     if form == "text":
-        options = {"verbose": verbose, "everything": verbose, "width": width(), "color": output is None and colors()}
+        options = {"verbose": verbose, "width": width(), "color": output is None and colors()}
         options["program"] = program
 
     def work() -> _Reported:

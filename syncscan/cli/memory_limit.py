@@ -36,7 +36,7 @@ option = click.option(
     help="Memory that reading traces may use, such as 4G; a trace that needs more is refused.  [default: most of the "
     "free memory]",
 )
-"""Of the group, before a command's name."""
+"""An option of the group: it stands before a command's name."""
 
 
 def size() -> int | None:

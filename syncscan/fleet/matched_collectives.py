@@ -7,7 +7,7 @@ position in the step identify a collective, and its number in the group where tr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -98,15 +98,6 @@ def _ranks(group: ProcessGroup | None, rank: int, all_ranks: frozenset[int]) -> 
 def _rank_set(group: ProcessGroup) -> frozenset[int] | None:
     """Return a group's ranks as a set, cached: for thousands of ranks, building one per collective is too slow."""
     return frozenset(group.ranks) if group.ranks else None
-
-
-def by_collective(collectives: Sequence[JobCollective]) -> Mapping[tuple[int, int], JobCollective]:
-    """Return the job's collective by rank index and index of the collective."""
-    return {
-        (rank, place): collective
-        for collective in collectives
-        for rank, place in zip(collective.ranks, collective.places, strict=True)
-    }
 
 
 def collective_of(members: Members, rank: int, place: int) -> RankCollective:

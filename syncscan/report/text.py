@@ -62,25 +62,23 @@ class Terminal(msgspec.Struct, frozen=True):
 
 def render(
     analysis: Analysis,
-    verbose: int = 0,
+    verbose: bool = False,
     width: int = 100,
     color: bool = False,
     links: bool = False,
-    everything: bool = False,
     program: Sequence[str] | None = None,
 ) -> str:
     """Return the report as text.
 
     Args:
-        verbose: 0 for first screen, table and flagged lines; 1 adds why, fix and evidence of each finding and habit.
+        verbose: whether the table has all rows, with why, fix and evidence of each finding and habit below it.
         width: the width of the terminal, in characters.
         color: whether to write colors.
         links: whether to write hyperlinks (OSC 8), which need colors.
-        everything: whether the table has all rows.
         program: the program that was run and its arguments, as typed, for the next command; None where unknown.
     """
-    rows = None if everything or analysis.view.top is not None else ROWS
-    terminal = Terminal(width, bool(verbose), links, rows)
+    rows = None if verbose or analysis.view.top is not None else ROWS
+    terminal = Terminal(width, verbose, links, rows)
     return written(_parts(analysis, story_of(analysis, program), terminal), width, color)
 
 

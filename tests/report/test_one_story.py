@@ -234,7 +234,7 @@ SHORT = ("markdown", "fragment", "github", "junit")
 @pytest.mark.parametrize("form", READ)
 def test_every_format_tells_the_same(analysis: Analysis, expected: Facts, form: str) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
-    options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
+    options: dict[str, Any] = {"verbose": 1, "width": 1000} if form == "text" else {}
     text = READ[form](render(analysis, form, **options))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)

@@ -109,7 +109,7 @@ def test_it_does_not_end_where_the_rest_saves_something_or_nothing_is_left():
 
 
 def test_many_findings_that_save_too_little_are_one_line_of_the_table():
-    """Named by their rules, with their waits; `--all` lists them."""
+    """Named by their rules, with their waits; `-v` lists them."""
     little = [finding(f"item-0000000{k}", gain=Gain(10.0, (0.0, 20.0), 0.0)) for k in range(5)]
     text = render(analysis(finding(), *little), "text")
     assert " 5 places: nonzero. Each saves less than 1%; together they wait 41.1 ms." in text.splitlines()
