@@ -127,7 +127,7 @@ class Runner:
         explain: bool = False,
         loops: bool = True,
     ) -> None:
-        self._explained = Explained(self._finish) if explain else None
+        self._explained = Explained() if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
         self._rounds_of = ""
         """The loop or call whose rounds are steps, if no optimizer steps."""
@@ -187,8 +187,8 @@ class Runner:
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """Handle an optimizer's step; without an active capture it only counts."""
-        if self._explained is not None and self._explained.step_ended():
-            self._finish()
+        if self._explained is not None:
+            self._explained.step_ended()
         if self._scripts or os.getpid() != self._pid:
             return
         session = self._own
@@ -223,8 +223,8 @@ class Runner:
 
     def _round_ended(self) -> None:
         """Handle the end of a round of that loop."""
-        if self._explained is not None and self._explained.step_ended():
-            self._finish()
+        if self._explained is not None:
+            self._explained.step_ended()
         if self._scripts or os.getpid() != self._pid or not self._rounds_of:
             return
         self._steps += 1
@@ -277,8 +277,6 @@ class Runner:
         self._scripts.append(session)
 
     def _finish(self) -> None:
-        if self._explained is not None and self._explained.takes_a_step():
-            return
         if self._keep_running or self._stops == STOPS or threading.current_thread() is not threading.main_thread():
             return
         self._stops += 1

@@ -34,7 +34,7 @@ ACTIVE = """Steps to record per cycle. auto: 3, or a whole period if steps alter
 that takes more than a few percent of the run."""
 
 EXPLAIN_COMPILE = """Report where torch.compile breaks its graphs, falls back to eager and recompiles, and dynamo's
-reasons. A program that compiles nothing runs one more step, in which dynamo compiles each of its modules."""
+reasons, and which graphs Inductor makes no CUDA graph of. For a program that compiles nothing, use dryrun."""
 
 
 def _active(context: click.Context, option: click.Parameter, value: str) -> int | None:

@@ -32,7 +32,7 @@ def sentence(analysis: Analysis) -> str:
     totals = ", ".join(count for count in counts if count) or "no graph breaks, no frames run eagerly, no recompiles"
     waits = sum(bool(broken.findings or broken.in_frame) for broken in breaks)
     here = f"; {waits} where the host waits" if waits else ""
-    whose = "dynamo, given the modules of one step," if record.tried else "dynamo"
+    whose = "dynamo, given the program's modules," if record.tried else "dynamo"
     return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {totals}{here}."
 
 

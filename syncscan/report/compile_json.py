@@ -34,7 +34,7 @@ class CompileDocument(Struct, frozen=True):
     """Graph breaks, skipped frames and recompiles of torch.compile, as dynamo reports them."""
 
     torch: str
-    tried: Annotated[bool, about("the program compiles nothing: dynamo compiled its modules in one extra step")]
+    tried: Annotated[bool, about("the program compiles nothing: a dry run gave its modules to dynamo")]
     frames: int
     graphs: int
     breaks: Annotated[tuple[CompileBreakDocument, ...], about("where the host waits first")]

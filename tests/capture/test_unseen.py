@@ -232,7 +232,6 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "guarding/blocking_copies.py": guarding,
     # The rest puts nothing into a program that compiles.
     "capture/entry_points.py": "defines `replaced`, which the others use",
-    "capture/given_to_dynamo.py": "`--explain-compile` compiles a program that compiles nothing, in one extra step",
     "capture/processes.py": "signals of the process that waits for the program's",
     "capture/repeats.py": "a thread of its own looks at frames",
     "capture/lines.py": "looks at frames in callbacks",
