@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from syncscan.fixing.flow import callees
 from syncscan.fixing.line_map import span
 from syncscan.fixing.messages import WaitingLine
-from syncscan.fixing.program_file import File
+from syncscan.fixing.program_file import File, Function
 
 _UNHANDLED = "no rewrite is certain to keep the results here"
 _LIBRARIES = frozenset(
@@ -63,14 +64,24 @@ def _known_reason(place: WaitingLine, advice: str) -> str:
 
 
 def runs_once(file: File, line: int) -> bool:
-    """Return whether the innermost statement of a line is in no loop, and its function was entered at most once."""
+    """Return whether the innermost statement of a line is in no loop, and its function was entered at most once.
+
+    A function may also be entered by several calls that run once each, as one that prepares each of the data sets.
+    """
     over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
     if not over:
         return False
-    statement = min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno)
-    function = file.function_of(statement)
-    entered = 1 if isinstance(function, ast.Module) else file.entered(function).count
-    return entered <= 1 and not file.loops_of(statement)
+    return _is_in_no_loop(file, min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno), ())
+
+
+def _is_in_no_loop(file: File, node: ast.AST, within: tuple[ast.AST, ...]) -> bool:
+    function = file.function_of(node)
+    if file.loops_of(node) or function in within:
+        return False
+    if not isinstance(function, Function) or file.entered(function).count <= 1:
+        return True
+    calls = callees.calls_of(file, function) or []
+    return bool(calls) and all(file.seen(c).count <= 1 and _is_in_no_loop(file, c, (*within, function)) for c in calls)
 
 
 def runs_seldom(file: File, place: WaitingLine) -> str:

@@ -227,7 +227,7 @@ class PatchBuilder:
                 proposal = msgspec.structs.replace(
                     candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
                 )
-                if self._is_wanted(path, proposal):
+                if self._is_wanted(path, proposal) and not runs_once(file, span(candidate.node)[0]):
                     result.append(proposal)
         return result
 

@@ -267,6 +267,14 @@ def test_waits_outside_of_the_steps_are_counted_apart() -> None:
     assert "The host waits 9 times in the dry run, apart from" in fix_story.verdict(result)
 
 
+def test_what_prepares_several_data_sets_is_set_up() -> None:
+    """Its copies run once for each, before the steps; in a loop they would be part of them."""
+    source = HEAD + "def sent(n):\n    return torch.rand(n).to('cuda')\n"
+    once = "print(sum(loss.item() for loss in losses), (sent(2) + sent(2)).sum().item(), sent(3).sum().item())\n"
+    assert not [fix for fix in fixed(source + once).fixes if fix.line == 4]
+    assert at(fixed(source + "for k in range(4):\n    print(sent(3).sum().item())\n"), 4).applied
+
+
 def test_a_program_that_is_too_slow_when_observed_is_said_to_be(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last line on stderr, such as a progress bar's, wouldn't tell."""
     run = runs.run
