@@ -1,9 +1,8 @@
 """A clock for dry runs that is the same in each of them, so that what a program computes from it can be compared.
 
-Dates are the same for everybody. Seconds are for the program's own files and for what stamps their log lines: libraries
-keep the real ones, so their timeouts and loops stay as they are. Each thread has its own time, which advances by a
-fixed amount whenever the thread reads it and by what it sleeps: two runs read the same times, whatever the machine does
-meanwhile.
+It is for the program's own files and for what stamps their log lines: libraries keep the real one, so their timeouts
+and loops stay as they are. Each thread has its own time, which advances by a fixed amount whenever the thread reads it
+and by what it sleeps: two runs read the same times, whatever the machine does meanwhile.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
@@ -116,7 +116,29 @@ class FixedClock:
             real: Any = getattr(datetime, name)
             stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = "datetime", name, name
             copyreg.pickle(real, lambda value, stand_in=stand_in: (stand_in, value.__reduce__()[1]))  # type: ignore[misc]
-            setattr(datetime, name, stand_in)
+            setattr(_Module, name, _ByReader(real, stand_in))
+        datetime.__class__ = _Module
+
+
+class _Module(types.ModuleType):
+    """The type of the module `datetime`."""
+
+
+class _ByReader:
+    """A class of a module, in whose place the program's own files see another.
+
+    Libraries see the real one. They look up values by their type, and an extension such as pandas' relies on the layout
+    of that type in memory.
+    """
+
+    def __init__(self, real: type, stand_in: type) -> None:
+        self._real, self._shown = real, stand_in
+
+    def __get__(self, module: object, kind: type | None = None) -> type:
+        return self._shown if _for_program() else self._real
+
+    def __set__(self, module: object, value: type) -> None:
+        self._shown = value
 
 
 class _StandsFor(type):
@@ -144,7 +166,8 @@ def _for_program() -> bool:
     file = sys._getframe(2).f_code.co_filename
     if file.endswith(_STAMPS):
         return True
-    return not is_library(file) and "syncscan" not in PurePath(file).parts
+    imports = file.startswith("<frozen")
+    return not imports and not is_library(file) and "syncscan" not in PurePath(file).parts
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from syncscan.fixing.program_file import File
 
 _MAKERS = frozenset("zeros ones full eye arange".split())
 """Functions of torch whose values are the same on each device; a range's only where they are integers."""
-_SINGLE = {"0.0": "torch.zeros(()", "1.0": "torch.ones(()"}
+_SINGLE = {"0.0": "zeros(()", "1.0": "ones(()"}
 
 
 def made_there(file: File, call: ast.Call) -> Template | None:
@@ -63,12 +63,13 @@ def _made(file: File, call: ast.Call, maker: ast.Call, device: str) -> Template 
 
 def _single(file: File, maker: ast.Call, device: str) -> Template:
     """Return the source of one number on the device: `torch.tensor` copies it from the host."""
+    torch = maker.func.value.id  # type: ignore[attr-defined]
 
     def source(render: Render) -> str:
         number = render(maker.args[0])
-        start = _SINGLE.get(number if number[-1] != "." else f"{number}0", f"torch.full((), {number}")
+        start = _SINGLE.get(number if number[-1] != "." else f"{number}0", f"full((), {number}")
         dtype = "".join(f", dtype={render(k.value)}" for k in maker.keywords if k.arg == "dtype")
-        return f"{start}{dtype}, device={device})"
+        return f"{torch}.{start}{dtype}, device={device})"
 
     return source
 

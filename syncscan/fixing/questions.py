@@ -45,7 +45,7 @@ def _is_pure_call(file: File, call: ast.Call) -> bool:
 
 def is_torch(node: ast.expr) -> bool:
     """Return whether an expression is `torch` or one of its modules, as they are usually called."""
-    return isinstance(node, ast.Name) and node.id in ("torch", "F")
+    return isinstance(node, ast.Name) and node.id in ("torch", "F", "th")
 
 
 def names_in(node: ast.AST) -> Iterator[ast.Name]:

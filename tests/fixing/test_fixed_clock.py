@@ -91,6 +91,20 @@ def test_dates_stay_dates(run: Callable[[str], str]) -> None:
     assert run(source) == "True 9999\n"
 
 
+def test_libraries_see_the_real_classes(run: Callable[[str], str]) -> None:
+    """They look values up by their type; pandas' extensions rely on the layout of the type in memory."""
+    source = (
+        "import gc, sqlite3\nfrom datetime import datetime\nimport pandas\n"
+        "now = datetime.now()\ntable = pandas.DataFrame({'at': [now], 'of': [1]})\ngc.collect()\n"
+        "assert pandas.Timestamp(now) == now == table['at'][0] and table.dtypes['at'].kind == 'M'\n"
+        "memory = sqlite3.connect(':memory:')\nmemory.execute('create table t(at)')\n"
+        "memory.execute('insert into t values(?)', (now,))\n"
+        "print(memory.execute('select at from t').fetchone()[0] == str(now))\n"
+    )
+    pytest.importorskip("pandas")
+    assert run(source).endswith("True\n")
+
+
 def test_a_forked_process_has_names_of_its_own(run: Callable[[str], str]) -> None:
     """Two workers that ask for random bytes get different ones."""
     source = (

@@ -18,8 +18,8 @@ FIXED = {
     "for k in range(4):\n    result = torch.tensor(0.).to(device)\n    result += k": (
         "for k in range(4):\n    result = torch.zeros((), device=device)\n    result += k"
     ),
-    "for k in range(4):\n    result = torch.tensor(k, dtype=torch.float32, device=device)": (
-        "for k in range(4):\n    result = torch.full((), k, dtype=torch.float32, device=device)"
+    "import torch as th\nfor k in range(4):\n    result = th.tensor(k, dtype=th.float32, device=device)": (
+        "import torch as th\nfor k in range(4):\n    result = th.full((), k, dtype=th.float32, device=device)"
     ),
     (
         "for k in range(4):\n"
