@@ -25,6 +25,7 @@ FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "sqlite3": {"connect": EITHER, "dbapi2.connect": EITHER},
     "safetensors": {"serialize_file": WRITES, "safe_open": READS},
+    "tokenizers": {"Tokenizer.save": WRITES, "Tokenizer.from_file": READS, "models.Model.save": WRITES},
     "h5py": {"h5f.open": EITHER, "h5f.create": WRITES, "h5f.is_hdf5": READS},
     "cv2": {"imwrite": WRITES, "imread": READS, "VideoWriter": WRITES, "VideoCapture": READS},
 }
