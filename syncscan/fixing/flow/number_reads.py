@@ -160,7 +160,7 @@ def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
         return (test if alone else f"({test})") + (f"{_convert(site, how)}" if not alone else "")
     if site.tensor.dims:
         source += ".squeeze()"
-    if (not site.detached and _needs_detach(file, site)) or (site.detached and not _is_data(site.of)):
+    if (not site.detached and _needs_detach(file, site)) or (site.detached and not is_data(site.of)):
         source += ".detach()"
     converted = source + _convert(site, how)
     plain = render(site.of)
@@ -226,7 +226,8 @@ def _turns_off(node: ast.expr) -> bool:
     return name in ("no_grad", "inference_mode")
 
 
-def _is_data(node: ast.expr) -> bool:
+def is_data(node: ast.expr) -> bool:
+    """Return whether an expression is `x.data`, which needs no `detach()`."""
     return isinstance(node, ast.Attribute) and node.attr == "data"
 
 
@@ -291,6 +292,7 @@ __all__ = [
     "callable_source",
     "copies",
     "in_double",
+    "is_data",
     "is_read_as_it_is",
     "primary",
     "root_of",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Render
-from syncscan.fixing.flow.number_reads import NumberRead, primary
+from syncscan.fixing.flow.number_reads import NumberRead, is_data, primary
 from syncscan.fixing.program_file import File
 
 
@@ -30,7 +30,10 @@ def stacked(
         render: gives the new source of what is read.
         in_front: whether it is put in front of the statement, so that its lines get the statement's indentation.
     """
-    values = [f"{primary(site.of, render)}.detach()" if site.detached else render(site.of) for site in reads]
+    values = [
+        f"{primary(site.of, render)}.detach()" if site.detached and not is_data(site.of) else render(site.of)
+        for site in reads
+    ]
     indent = file.text.indent(statement)
     start = f"{', '.join(names)} = " if names else ""
     line = f"{start}torch.stack([{', '.join(values)}]).tolist()"

@@ -14,6 +14,10 @@ FIXED = {
         f"{LOOP}    loss_value, other_value = torch.stack([loss, other]).tolist()\n"
         "    result.append('%.4f %.4f' % (loss_value, other_value))"
     ),
+    f"{LOOP}    result.append('%.4f %.4f' % (loss.data.item(), other.data.cpu().item()))": (
+        f"{LOOP}    loss_value, other_value = torch.stack([loss.data, other.data]).tolist()\n"
+        "    result.append('%.4f %.4f' % (loss_value, other_value))"
+    ),
     f"{LOOP}    result.append(f'{{loss.item():.3f}} {{other.item():.3f}} {{2 * loss.item():.3f}}')": (
         f"{LOOP}    loss_value, other_value = torch.stack([loss, other]).tolist()\n"
         "    result.append(f'{loss_value:.3f} {other_value:.3f} {2 * loss_value:.3f}')"
