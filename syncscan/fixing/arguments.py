@@ -8,6 +8,9 @@ import re
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.source_text import Text
 
+FARTHEST = 50
+"""Column up to which a new line is aligned with the first argument."""
+
 
 def with_argument(text: Text, call: ast.Call, words: str, *, alone: bool = False) -> Template:
     """Return a call's source with one argument more, and its lines and comments as they are.
@@ -67,7 +70,8 @@ def _indent(lines: Text, first: int, begin: int, end: int, *, width: int) -> str
     in_front = [lines.text[lines.starts[lines.line_of(at) - 1] : at] for at in (first, begin)]
     if lines.line_of(begin) > 1 and not in_front[1].strip():
         return in_front[1]
-    return re.sub(r"\S", " ", in_front[0]) if len(lines.lines[row]) + len(", ") > width else None
+    is_full = len(lines.lines[row]) + len(", ") > width
+    return re.sub(r"\S", " ", in_front[0]) if is_full and len(in_front[0]) <= FARTHEST else None
 
 
 __all__ = ["with_argument"]

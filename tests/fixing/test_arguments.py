@@ -25,6 +25,7 @@ CALLS = {
     "f(a,\n  b=1)": "f(a,\n  b=1,\n  w=2)",
     f"x = f('{LONG}')": f"x = f('{LONG}',\n      w=2)",
     f"x = f(\n    '{LONG}', b)": f"x = f(\n    '{LONG}', b,\n    w=2)",
+    f"x = '{LONG}'.f(a)": f"x = '{LONG}'.f(a, w=2)",
     f"f(a) + '{LONG}'": f"f(a,\n  w=2) + '{LONG}'",
 }
 
