@@ -149,7 +149,11 @@ class _Device:
             _accelerator_synchronizeDevice=self._synchronize,
         )
         parse = torch._C._nn._parse_to
-        self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_device_of, args), **kwargs))
+
+        def _parse_to(*args: Any, **kwargs: Any) -> Any:  # torch tells modes the name of what it finds here
+            return parse(*map(_device_of, args), **kwargs)
+
+        self._on(torch._C._nn, _parse_to=_parse_to)
 
     def _cuda(self) -> None:
         """Set what only `torch.cuda` has: its libraries, graphs, marks and old types."""

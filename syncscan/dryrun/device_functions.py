@@ -30,6 +30,10 @@ _device_module: Any = importlib.import_module("torch.utils._device")
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _FACTORIES = frozenset(f.__name__ for f in _device_module._device_constructors())
 _WITH_DRIVER = frozenset({"linalg_svd", "linalg_svdvals"})
+_NUMBERS = frozenset("__float__ __int__ __complex__ __index__".split())
+"""Methods that read a number; called by `torch.Tensor([x])` for its elements, they dispatch nothing on a CPU."""
+_PARSED = "_parse_to"
+"""The function by which `Module.to` reads its arguments: it names a device and makes no tensor."""
 _COPIES_DATA = frozenset("tensor as_tensor asarray new_tensor".split())
 _DETACHED = frozenset(("tensor", "new_tensor"))
 """Those whose result is detached last (torch/csrc/utils/tensor_new.cpp), unlike that of a list as an index.
@@ -77,6 +81,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         special = _METHODS.get(name)
         if special is not None and args and isinstance(args[0], _Tensor):
             return special(self, func, args, kwargs)
+        if name == _PARSED:
+            return func(*args, **kwargs)
         if kwargs.get("device") is not None or kwargs.get("pin_memory") or name in _FACTORIES:
             return self._run_factory(func, name, args, dict(kwargs))
         if name in ("new_tensor",):
@@ -97,9 +103,12 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             session.wait(*composed(args, kwargs))
         if name in _WITH_DRIVER and "driver" in kwargs:  # CUDA's choice of a library
             kwargs = {key: value for key, value in kwargs.items() if key != "driver"}
-        calls.append(TorchCall(name, args, kwargs, place, **call))
+        running = TorchCall(name, args, kwargs, place, **call)
+        calls.append(running)
         try:
             result = in_float(func, args, kwargs) if _of_half_waves(name, args) else func(*args, **kwargs)
+            if name in _NUMBERS and not running.waited and _on_device(args):
+                session.wait(wait_table.item())
             if name in wait_table.ON_HOST:
                 tensor_memory.put(result[wait_table.ON_HOST[name]], HOST)
             return result

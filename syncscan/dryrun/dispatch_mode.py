@@ -119,7 +119,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     _put(result[wait_table.ON_HOST[name]], HOST)
                 self._uses.of_device(name, op.effect, args, kwargs, result)
             elif not tensors:
-                place = self._factory_place(call)
+                place = self._factory_place(call, name)
                 if place is not HOST:
                     _put_all(result, place)
                 if place == DEVICE:
@@ -205,11 +205,11 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._node = node
         return tuple(nodes.WAITS[name](node))
 
-    def _factory_place(self, call: TorchCall) -> str | None:
+    def _factory_place(self, call: TorchCall, name: str) -> str | None:
         """Return where a factory's tensor lies: where the call says, or beside the tensor that it was given."""
         if call.place is not Unsaid:
             return call.place  # type: ignore[return-value]
-        if call.name in _CONSTRUCTORS:
+        if call.name in _CONSTRUCTORS and name != "aten::arange":  # by which vmap indexes its own axis
             return HOST
         on_device, _ = _inputs(call.args, call.kwargs)
         return DEVICE if on_device else HOST

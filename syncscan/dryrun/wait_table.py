@@ -246,6 +246,27 @@ def _of_sparse(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
     return lambda op: waits if op.args[0].is_sparse else ()
 
 
+def _to_compressed(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the count of a dense tensor's values; a sparse one has its indices already (SparseCsrTensor.cpp)."""
+    torch, given = importlib.import_module("torch"), op.args[0]
+    outer = (op.name.replace("::_", "::"), op.name)
+    if given.layout == torch.strided:
+        yield read().inside(*outer, "aten::nonzero")
+    elif given.layout == torch.sparse_coo and not given.is_coalesced():
+        yield synchronize(*outer, "aten::_coalesce")
+
+
+def _grouped_mm(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the copy of the groups' ends to the host, by which others than bfloat16 are multiplied one by one.
+
+    Source: torch 2.11 to 2.13, GroupedBlas.cpp and GroupedMMUtils.h; seen on an H200.
+    """
+    bfloat16 = importlib.import_module("torch").bfloat16
+    ends = op.arg(2, "offs")
+    if ends is not None and not all(matrix.dtype == bfloat16 for matrix in op.args[:2]):
+        yield to_host("aten::_grouped_mm", *_TO, size=_bytes(ends))
+
+
 def _unbind(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the read of a nested tensor's lengths."""
     if op.args[0].is_nested:
@@ -318,14 +339,15 @@ WAITS: dict[str, Rule] = {
     "aten::_coalesce": _coalesce,
     "aten::_to_sparse": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
     "aten::_to_sparse.sparse_dim": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
-    "aten::_to_sparse_csr": _always(read().inside("aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::nonzero")),
-    "aten::_to_sparse_csc": _always(read().inside("aten::to_sparse_csc", "aten::_to_sparse_csc", "aten::nonzero")),
+    "aten::_to_sparse_csr": _to_compressed,
+    "aten::_to_sparse_csc": _to_compressed,
     "aten::bmm": _sparse_bmm,
     "aten::_sparse_softmax": _always(synchronize("aten::_sparse_softmax")),
     "aten::_sparse_log_softmax": _always(synchronize("aten::_sparse_log_softmax")),
     "aten::index_select": _of_sparse(item("aten::index_select")),
     "aten::_sparse_sum": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
     "aten::_sparse_sum.dim": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
+    "aten::_grouped_mm": _grouped_mm,
     # nested
     "aten::unbind": _unbind,
     "aten::to_padded_tensor": _of_padded(to_host("aten::to_padded_tensor", *_TO)),

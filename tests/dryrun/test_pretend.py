@@ -585,3 +585,28 @@ def test_counters_of_an_optimizer_under_a_default_device_are_read_back() -> None
 
     reads = [f for f in dry(block).findings if f.rule == "optimizer-readback"]
     assert sum(f.count for f in reads) == 2
+
+
+@pytest.mark.parametrize("device", ["cuda", torch.device("cuda"), torch.device("cuda", 0)])
+def test_a_module_moves_to_a_device_that_is_named_by_keyword(device: Any) -> None:
+    """`module.to(device=device)` copies each parameter and buffer, as `module.to(device)` does."""
+    net = torch.nn.BatchNorm1d(2)
+
+    def block() -> None:
+        assert all(tensor.is_cuda for tensor in net.to(device=device, dtype=None).state_dict().values())
+
+    assert sum(finding.count for finding in dry(block).findings) == 5
+
+
+def test_what_vmap_adds_to_an_assignment_is_on_the_device() -> None:
+    """Its own index of the mapped axis, and what the program makes beside a tensor, as in `create_block_mask`."""
+
+    def filled(indices: Any) -> Any:
+        mask = indices.new_zeros(3, 4)
+        mask[torch.arange(3, device="cuda")[:, None], indices] = mask.new_ones(())
+        return mask
+
+    def block() -> None:
+        torch.vmap(filled)(torch.zeros(2, 3, 4, device="cuda", dtype=torch.int64))
+
+    assert dry(block).findings == ()
