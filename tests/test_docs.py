@@ -346,7 +346,11 @@ def test_every_option_of_a_page_is_one(page: Path) -> None:
     context = click.Context(group)
     of = [group.get_command(context, name) for name in COMMANDS]
     options = {
-        option for command in of if command for one in command.params for option in (*one.opts, *one.secondary_opts)
+        option
+        for command in (group, *of)
+        if command
+        for one in command.params
+        for option in (*one.opts, *one.secondary_opts)
     }
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) - options - OTHERS == set()
 

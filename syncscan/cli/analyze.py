@@ -9,10 +9,11 @@ import click
 import msgspec
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.by_name import format_by_name
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, refuse, say, warn
+from syncscan.cli.result_options import result_options
+from syncscan.cli.result_options import verbose as verbose_option
 from syncscan.cli.stdout import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
@@ -29,31 +30,21 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
 
 @click.command("analyze")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write the report to FILE, in the format of its name (.html, .json, .md, .csv, .sarif, .xml, .svg). "
+@result_options(
+    FORMATS,
+    output="Write the report to FILE, in the format of its name (.html, .json, .md, .csv, .sarif, .xml, .svg). "
     "NAME.syncscan.json saves the whole analysis.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
     "--evidence",
     metavar="NAME",
     help="Print one finding or habit as evidence for a pull request, by number, id or rule.",
 )
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="List every row, with why each one waits, what to do about it, and when to leave it alone.",
-)
+@verbose_option
 @click.option("--timings", is_flag=True, help="Print the time of each analysis stage on stderr.")
 @option
 @view_options
 @options
-@format_by_name(FORMATS)
 @needs(
     Need("fixes", "form", ("html", "sarif")),
     Need("verbose", "form", ("text",)),

@@ -27,17 +27,9 @@ if TYPE_CHECKING:
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
 @click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps on an alarm.")
-@click.option(
-    "--timeout",
-    "wait_s",
-    default=600.0,
-    show_default=True,
-    type=click.FloatRange(1),
-    help="How many seconds to wait for a step.",
-)
 @needs(
     Need("capture_on_alarm", "watch"),
-    *(Need(option, other, never=True) for option in ("steps", "wait_s") for other in ("watch", "dump", "stop")),
+    *(Need(option, other, never=True) for option in ("steps",) for other in ("watch", "dump", "stop")),
     *(Need(option, other, never=True) for option in ("out",) for other in ("dump", "stop", "guard")),
     Need("watch", "dump", never=True),
     Need("stop", "dump", never=True),
@@ -53,7 +45,6 @@ def command(
     steps: int,
     out: Path,
     capture_on_alarm: bool,
-    wait_s: float,
 ) -> None:
     """Capture some steps of the running Python process PID, which then continues.
 
@@ -73,7 +64,7 @@ def command(
     if not stop and not guard:
         out.mkdir(parents=True, exist_ok=True)
     action: Action = "watch" if watch else "stop" if stop else "guard" if guard else "capture"
-    order = Order(action, str(out.absolute()), steps, wait_s=wait_s, capture_on_alarm=capture_on_alarm)
+    order = Order(action, str(out.absolute()), steps, capture_on_alarm=capture_on_alarm)
     if guard:
         _guard(process, order)
         return

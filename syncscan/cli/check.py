@@ -9,11 +9,11 @@ import click
 from msgspec.structs import replace
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
@@ -41,11 +41,8 @@ FAILED = 1
 @click.option("--fleet", is_flag=True, help="Treat the traces as the ranks of one job.")
 @click.option("--baseline", metavar="FILE", help="File of known syncs, which don't count toward any limit.")
 @click.option("--update-baseline", is_flag=True, help="Write the current syncs to the baseline, and pass.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@result_options(FORMATS)
 @options
-@format_by_name(FORMATS)
 @needs(Need("form", "update_baseline", never=True), Need("output", "update_baseline", never=True))
 def command(
     traces: tuple[str, ...],

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
-from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
@@ -28,12 +28,9 @@ FAILED = 1
 @click.option("--before", multiple=True, metavar="TRACE", help="Recording of the earlier state (repeatable).")
 @click.option("--after", multiple=True, metavar="TRACE", help="Recording of the later state (repeatable).")
 @click.option("--fail-on", type=click.Choice(("new",)), help="Exit 1 if a sync is new or waits more often.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@result_options(FORMATS)
 @click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
-@format_by_name(FORMATS)
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],

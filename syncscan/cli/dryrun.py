@@ -14,11 +14,13 @@ import click
 from msgspec.structs import replace
 
 from syncscan import scratch
-from syncscan.cli.by_name import format_by_name
+from syncscan.cli import running_options
 from syncscan.cli.in_view import in_view
 from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.result_options import result_options
+from syncscan.cli.result_options import verbose as verbose_option
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
@@ -51,29 +53,16 @@ class _Reported(NamedTuple):
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     short_help="Run a program on a simulated GPU, and list where it would wait.",
 )
-@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
-@click.option("--steps", type=click.IntRange(1), default=3, show_default=True, help="Steps to run after the first one.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write the report to FILE instead of stdout; NAME.syncscan.json saves it for `check`.",
-)
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@running_options.module
+@running_options.steps(3, "Steps to run after the first one.")
+@result_options(FORMATS, output="Write the report to FILE; NAME.syncscan.json saves it for `check`.")
 @click.option("--like", metavar="TRACE", help="Take costs from this recording of the same code, at any input size.")
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="List every row, with why each one waits, what to do about it, and when to leave it alone.",
-)
+@verbose_option
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
 @click.option("--device", type=click.Choice(["cuda", "xpu", "mps"]), default="cuda", show_default=True, help=DEVICE)
 @click.option("--explain-compile", is_flag=True, help=EXPLAIN_COMPILE)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@format_by_name(FORMATS)
 @needs(
     Need("verbose", "form", ("text",)),
     Need("explain_compile", "form", ("text", "json", "markdown", "html")),

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan import scratch
+from syncscan.cli import running_options
 from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, explain, refuse, say, warn
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import ProgramFailed
 
@@ -34,7 +36,7 @@ FIXABLE, NOT_JUDGED = 1, 2
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     short_help="Rewrite code that waits for the GPU, and verify the patch without a GPU.",
 )
-@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
+@running_options.module
 @click.option("--write", is_flag=True, help="Apply the patch to the files.")
 @click.option("--check", is_flag=True, help="Exit 1 if anything can be fixed, 2 if that is unknown.")
 @click.option("--select", multiple=True, metavar="RULE", help="Fix only these rules: ids or globs, comma-separated.")
@@ -45,31 +47,15 @@ FIXABLE, NOT_JUDGED = 1, 2
 @click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
 @click.option("--source-only", is_flag=True, help="Run nothing: list what the source of SCRIPT shows, not verified.")
 @click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
-@click.option(
-    "--steps", type=click.IntRange(1), help="End the program's loops after this many steps.  [default: run to its end]"
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit for each run.",
-)
+@running_options.steps(None, "End the program's loops after this many steps.  [default: run to its end]")
+@running_options.limit("120s", "each run")
 @click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
-@click.option(
-    "--in-place", is_flag=True, help="With --prove, let the programs write into your files, not scratch copies."
+@running_options.in_place
+@result_options(
+    FORMATS,
+    form="Report format; pr is the title and body of a pull request.",
+    force="Overwrite files with uncommitted changes; replace FILE if it exists.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Report format; pr is the title and body of a pull request.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(
@@ -90,7 +76,7 @@ def command(
     source_only: bool,
     trace: str | None,
     steps: int | None,
-    limit: int,
+    limit: float,
     prove: bool,
     in_place: bool,
     form: str,
@@ -135,7 +121,7 @@ def command(
                 unverified=unverified,
                 trace=trace,
                 steps=steps or 0,
-                limit_s=float(limit),
+                limit_s=limit,
                 progress=say if sys.stderr.isatty() else None,
             )
     proof = _proof(fixed, module, trace, in_place) if prove and fixed.files else None

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
-from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, refuse
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 from syncscan.model.saved_fleet import named_as_fleet
@@ -25,15 +25,12 @@ OF_TRACES = ("store", "jobs", "scheduler", "step_ms", "steps", "source_root")
 
 @click.command("fleet")
 @click.argument("locations", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.fleet.json saves the job.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@result_options(FORMATS, output="Write the report to FILE. NAME.fleet.json saves the job.")
 @click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
 @click.option("--watch", is_flag=True, help="Join what `profile --watch` writes for each rank, instead of traces.")
 @options_of_a_job
-@format_by_name(FORMATS)
 @needs(
     Need("jobs", "scheduler", never=True),
     *(Need(option, "watch", never=True) for option in OF_TRACES),

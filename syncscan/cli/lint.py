@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscan.cli.by_name import format_by_name
 from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ FAILED, UNREADABLE = 1, 3
     type=click.Choice(["guess", "medium"]),
     help="Exit 1 on any warning (guess), or only on medium severity.",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@format_by_name(FORMATS)
+@result_options(FORMATS)
 def command(
     paths: tuple[str, ...],
     select: tuple[str, ...],

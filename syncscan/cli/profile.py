@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from syncscan.cli import memory_limit, profile_outcome
+from syncscan.cli import memory_limit, profile_outcome, running_options
 from syncscan.cli.interrupt import DieOfInterrupt
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.script_streams import ScriptStreams
@@ -66,7 +66,7 @@ OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "exports")
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     short_help="Run a training script under the profiler and report.",
 )
-@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
+@running_options.module
 @click.option("--wait", default=1, show_default=True, help="Steps per cycle before the profiler starts.")
 @click.option("--warmup", default=4, show_default=True, help="Steps per cycle for the profiler to warm up.")
 @click.option("--active", default="auto", show_default=True, metavar="N|auto", callback=_active, help=ACTIVE)

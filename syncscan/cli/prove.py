@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -11,30 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan import scratch
-from syncscan.cli.by_name import format_by_name
+from syncscan.cli import running_options
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
-
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """Seconds, or a number with s, m or h behind."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if match is None:
-            self.fail(f"'{value}' is not a duration; write 90s, 5m or 1h.", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
-
 
 FORMATS = ("text", "json", "markdown", "html")
 
@@ -51,7 +36,7 @@ FORMATS = ("text", "json", "markdown", "html")
     metavar="REV",
     help="Run SCRIPT at this git revision and at a second one; if only one is given, the second is the working tree.",
 )
-@click.option("--limit", type=_Duration(), default="5m", show_default=True, help="Time limit for the whole comparison.")
+@running_options.limit("5m", "the whole comparison")
 @click.option(
     "--matters",
     type=Finite(0),
@@ -60,13 +45,7 @@ FORMATS = ("text", "json", "markdown", "html")
     metavar="PERCENT",
     help="Smallest relative difference of the step that matters.",
 )
-@click.option(
-    "--steps",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Number of seeded steps whose results are compared.",
-)
+@running_options.steps(10, "Number of seeded steps whose results are compared.")
 @click.option(
     "--tolerance",
     type=Finite(0),
@@ -75,19 +54,14 @@ FORMATS = ("text", "json", "markdown", "html")
     help="Allowed relative difference of losses; for parameters, 100 times this, relative to how far they moved.",
 )
 @click.option("--apart", is_flag=True, help="Never hold both programs in memory at once.")
-@click.option("--in-place", is_flag=True, help="Let the programs write into your files, not into scratch copies.")
+@running_options.in_place
 @click.option("--trace", metavar="TRACE", help="Trace of BEFORE, to show its projection next to the measurement.")
 @click.option(
     "--remove", multiple=True, metavar="SELECTOR", help="With --trace: the syncs that AFTER removes.  [default: all]"
 )
-@click.option(
-    "--format", "form", type=click.Choice(("text", "json", "markdown", "html")), default="text", show_default=True
-)
-@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@result_options(FORMATS)
 @click.argument("before", metavar="BEFORE")
 @click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
-@format_by_name(FORMATS)
 @needs(Need("remove", "trace"))
 def command(
     revisions: tuple[str, ...],

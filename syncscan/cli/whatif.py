@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.by_name import format_by_name
 from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.result_options import result_options
 from syncscan.cli.stdout import colors, width
 
 FORMATS = ("text", "json", "html")
@@ -27,11 +27,8 @@ FORMATS = ("text", "json", "html")
     metavar="SCOPE[,OTHER]",
     help="Give an upper bound for running SCOPE one step ahead, beside the rest of the step or another scope.",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@result_options(FORMATS)
 @options
-@format_by_name(FORMATS)
 def command(
     trace: str,
     remove: tuple[str, ...],

@@ -102,7 +102,6 @@ VALUES = {
     "steps": "none",
     "store": "kept",
     "trace": "t.json",
-    "wait_s": "9",
     "viewer": "perfetto",
     ("diff", "fail_on"): "new",
     ("dryrun", "steps"): "5",
