@@ -82,7 +82,7 @@ _CLAUSES = {
         "gradients of {seen} backward passes add up: with CUDA graphs, outputs that are kept over calls raise"
     ),
     ObstacleKind.WRITTEN_INPUTS: "{seen} ops write into existing tensors: no CUDA graph if they are arguments",
-    ObstacleKind.HOST_INPUTS: "{seen} tensors come from the CPU within the network: no CUDA graph of what it computes",
+    ObstacleKind.HOST_INPUTS: "tensors of the CPU enter the network ({seen} per step): no CUDA graph of that part",
     ObstacleKind.UNUSED_GRADIENTS: (
         "{seen} of {of} products record gradients that no backward pass uses: CUDA graphs are recorded anew"
     ),

@@ -18,6 +18,7 @@ from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
 from syncscan.model.step import Bound
 from syncscan.report.shown_names import shown
+from syncscan.report.timed_steps import known_within, uncertainty
 from syncscan.report.units import duration, part_of, percent
 
 TITLE = "Where the host's time goes"
@@ -76,9 +77,11 @@ def sentence(analysis: Analysis) -> str:
     """
     sampled, counted = analysis.host_time.sampled, analysis.host_time.counted
     if sampled and sampled.step_us and sampled.nodes:
-        return _sentence(sampled.step_us, "", _phases(sampled))
+        return _sentence(known_within(sampled.step_us, uncertainty(analysis)), sampled.step_us, _phases(sampled))
     if counted and counted.step_us and counted.waits_us <= MOST * counted.step_us:
-        return _sentence(counted.step_us, "" if counted.scaled else " under the profiler", _counted_parts(counted))
+        scaled = known_within(counted.step_us, uncertainty(analysis))
+        whole = scaled if counted.scaled else f"{duration(counted.step_us)} under the profiler"
+        return _sentence(whole, counted.step_us, _counted_parts(counted))
     return ""
 
 
@@ -155,9 +158,9 @@ def _visible_nodes(sampled: SampledHost) -> list[int]:
 # the sentence
 
 
-def _sentence(step_us: float, how: str, parts: Sequence[tuple[str, float]]) -> str:
-    mentioned = [f"{part_of(us, step_us)} {name}" for name, us in parts if us >= TOLD * step_us]
-    return f"Of {duration(step_us)}{how}: {', '.join(mentioned)}."
+def _sentence(whole: str, step_us: float, parts: Sequence[tuple[str, float]]) -> str:
+    shares = ((part_of(us, whole), name) for name, us in parts if us >= TOLD * step_us)
+    return f"Of {whole}: {', '.join(f'{share} {name}' for share, name in shares if float(share))}."
 
 
 def _phases(sampled: SampledHost) -> list[tuple[str, float]]:

@@ -14,8 +14,9 @@ import msgspec
 from syncscan.facts.inner_phases import inner_phases
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.program_run import PhaseKind, ProgramRun, RunPhase
+from syncscan.model.program_run import PhaseKind, RunPhase
 from syncscan.report.phrases import real, whereabouts
+from syncscan.report.timed_steps import unprofiled
 from syncscan.report.units import duration, percent
 
 TITLE = "The run"
@@ -65,7 +66,9 @@ def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
     share, mean = _share(run.steps_share), duration(run.mean_us * run.steps_share)
     steps = f"{_like_recorded(analysis)} {share} of the run's time, {mean} each on average{_apart(analysis)}"
     rest = ", ".join(map(_part, filter(_is_worth, run.phases)))
-    return "; ".join(filter(None, (steps, f"the rest: {rest}" if rest else "", inside, _pointer(run, program)))) + "."
+    return (
+        "; ".join(filter(None, (steps, f"the rest: {rest}" if rest else "", inside, _pointer(analysis, program)))) + "."
+    )
 
 
 def leads(analysis: Analysis) -> bool:
@@ -158,16 +161,17 @@ def _inside(analysis: Analysis) -> str:
     return f"in each step, {', '.join(parts)}" if parts else ""
 
 
-def _pointer(run: ProgramRun, program: Sequence[str]) -> str:
-    """Return the command that shows the longest phase: its own trace, or how one is recorded."""
-    phase = next((p for p in run.phases if _is_worth(p) and p.kind != PhaseKind.LOADER.value), None)
-    if phase is None:
+def _pointer(analysis: Analysis, program: Sequence[str]) -> str:
+    """Return the command that shows the longest phase: its own trace beside this one, or how one is recorded."""
+    phases = zip(analysis.run.phases, analyses_of(analysis), strict=True) if analysis.run else ()
+    worth = ((p, of) for p, of in phases if _is_worth(p) and p.kind != PhaseKind.LOADER.value)
+    phase, of = next(worth, (None, None))
+    if phase is None or (of is None and phase.seen_at is None):
         return ""
-    if phase.trace:
-        return f"`{shlex.join(['syncscan', 'analyze', phase.trace])}` shows the {phase.name}"
-    if phase.seen_at is None:
-        return ""
-    options = ["--start-at", str(max(0, phase.seen_at - BEFORE)), "--calibrate", "0", "--active", str(AROUND)]
+    if of is not None:
+        return f"`{shlex.join(['syncscan', 'analyze', of.trace.info.path])}` shows the {phase.name}"
+    first = max(0, (phase.seen_at or 0) - BEFORE)
+    options = ["--start-at", str(first), "--calibrate", "0", "--active", str(AROUND)]
     return f"`{shlex.join(['syncscan', 'profile', *options, *program])}` records the {phase.name}"
 
 
@@ -181,7 +185,7 @@ def _apart(analysis: Analysis) -> str:
     run, timed = analysis.run, analysis.step.unprofiled_us
     if run is None or run.steps_share is None or run.mean_us is None or not timed:
         return ""
-    return f" (timed ones {duration(timed)})" if abs(run.mean_us * run.steps_share - timed) > OFF * timed else ""
+    return f" (timed ones {unprofiled(analysis)})" if abs(run.mean_us * run.steps_share - timed) > OFF * timed else ""
 
 
 def saved_share(analysis: Analysis) -> float | None:

@@ -15,16 +15,16 @@ ROUGH = 0.5
 def unprofiled(analysis: Analysis) -> str:
     """Return the step's time without the profiler: `46.1 ms`, `46 ms`, `about 50 ms`; empty where it isn't known."""
     us = analysis.step.unprofiled_us
-    return known_within(us, _uncertainty(analysis)) if us else ""
+    return known_within(us, uncertainty(analysis)) if us else ""
 
 
-def known_within(us: float, uncertainty: float) -> str:
+def known_within(us: float, within: float) -> str:
     """Return a time in µs with the digits that this relative uncertainty leaves."""
-    if uncertainty < NOISY:
+    if within < NOISY:
         return duration(us)
-    rounded = float(f"{us:.{1 if uncertainty >= ROUGH else 2}g}")
+    rounded = float(f"{us:.{1 if within >= ROUGH else 2}g}")
     number, unit = duration(rounded).split()
-    return f"{'about ' if uncertainty >= ROUGH else ''}{float(number):g} {unit}"
+    return f"{'about ' if within >= ROUGH else ''}{float(number):g} {unit}"
 
 
 def step_time(analysis: Analysis) -> str:
@@ -57,7 +57,8 @@ def _timed(analysis: Analysis) -> StepTimes | None:
     return StepTimes(stored.unprofiled_step_us, stored.unprofiled_steps_us, "", stored.unprofiled_period)
 
 
-def _uncertainty(analysis: Analysis) -> float:
+def uncertainty(analysis: Analysis) -> float:
+    """Return within which part of it the step's time without the profiler is known; 0 where that isn't said."""
     timed = _timed(analysis)
     return timed.uncertainty or 0.0 if timed else 0.0
 

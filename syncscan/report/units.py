@@ -8,9 +8,9 @@ _SELDOM = 0.095
 """Frequency per step below which the number of steps per occurrence is shown instead of a decimal."""
 
 
-def part_of(us: float, whole_us: float) -> str:
+def part_of(us: float, whole: str) -> str:
     """Return a time in the unit and precision of the whole, without the unit: `5.9` of `14.3 ms`."""
-    number, unit = duration(whole_us).split()
+    number, unit = whole.removeprefix("about ").split()[:2]
     size = {"s": 1e6, "ms": 1e3, "µs": 1.0}[unit]
     return f"{us / size:.{len(number.partition('.')[2])}f}"
 

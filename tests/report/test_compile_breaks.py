@@ -39,7 +39,7 @@ def test_the_sentence_counts_each_kind_and_the_waits() -> None:
 def test_nothing_broken_is_reported() -> None:
     """It is said too if modules were only tried."""
     assert "no graph breaks, no frames run eagerly, no recompiles" in compile_breaks.sentence(said())
-    assert "given the modules of one step" in compile_breaks.sentence(said(tried=True))
+    assert "given the program's modules" in compile_breaks.sentence(said(tried=True))
 
 
 def test_a_row_has_line_outcome_reason_and_wait() -> None:

@@ -15,6 +15,7 @@ from tests.host.test_sampled import MAIN as MAIN_LINE
 from tests.report.example import HOSTILE
 
 MAIN = "train.1.pt.trace.json"
+ROUNDS = {**{k: PHASE[k] for k in ("kind", "name", "file", "function", "first", "last")}, "rounds": 64}
 
 
 def written(folder: Path, name: str = MAIN, **stored: Any) -> Path:
@@ -49,8 +50,7 @@ def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
 
 def test_a_phase_that_was_recorded_has_its_own_verdict_and_findings(tmp_path: Path) -> None:
     """They come from the trace beside it; its gain counts for the run by its share."""
-    rounds = {**{k: PHASE[k] for k in ("kind", "name", "file", "function", "first", "last")}, "rounds": 64, "of": MAIN}
-    written(tmp_path, "train_rollout.2.pt.trace.json", phase=rounds)
+    written(tmp_path, "train_rollout.2.pt.trace.json", phase={**ROUNDS, "of": MAIN})
     analysis = api.analyze(written(tmp_path, run=phase(trace="train_rollout.2.pt.trace.json")))
     (of,) = json.loads(render(analysis, "json"))["run"]["phases"]
     assert (of["bound"], len(of["findings"])) == (analysis.step.bound.value, 1)
@@ -75,9 +75,12 @@ def test_a_phase_without_a_trace_comes_with_the_command_that_records_it(tmp_path
 
 
 def test_a_phase_with_a_trace_comes_with_the_command_that_shows_it(tmp_path: Path) -> None:
-    """The trace lies beside this one."""
-    analysis = api.analyze(written(tmp_path, run=phase(trace="train_rollout.pt.trace.json")))
-    assert program_run.sentence(analysis).endswith("`syncscan analyze train_rollout.pt.trace.json` shows the rollout.")
+    """The trace lies beside this one; where it has gone, the phase can be recorded again."""
+    traced = phase(trace="train_rollout.2.pt.trace.json")
+    assert "records the rollout." in program_run.sentence(api.analyze(written(tmp_path, run=traced)))
+    recorded = written(tmp_path, "train_rollout.2.pt.trace.json", phase={**ROUNDS, "of": MAIN})
+    analysis = api.analyze(written(tmp_path, run=traced))
+    assert program_run.sentence(analysis).endswith(f"`syncscan analyze {recorded}` shows the rollout.")
 
 
 def test_a_run_is_one_sentence(tmp_path: Path) -> None:
