@@ -25,7 +25,7 @@ STEPS = {
     "step-pair.svg": "pair/before.pt.trace.json.gz",
     "step-masked-loss.svg": "maskedloss.v0.pt.trace.json.gz",
     "step-collector.svg": "stalls/gc.json.gz",
-    "step-launches.svg": "launches/denoising.json.gz",
+    "step-launches.svg": "launches/vision.json.gz",
     "step-pageable.svg": "pageable.pt.trace.json.gz",
 }
 """Picture of a step before and after → recording below sample_traces."""

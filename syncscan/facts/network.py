@@ -28,6 +28,8 @@ PRODUCTS = (
     "aten::_scaled_dot_product", "aten::_cudnn_rnn", "aten::_thnn_fused",
 )  # fmt: skip
 """Beginnings of the names of ops that multiply matrices, convolve, attend, or are a recurrent layer."""
+RECURRENT = "aten::_cudnn_rnn", "aten::miopen_rnn"
+"""Beginnings of the names of ops that only recurrent layers call, forward and backward."""
 LIBRARY = (
     *PRODUCTS, "aten::sort", "aten::topk", "aten::argsort", "aten::nonzero", "aten::masked_select", "aten::unique",
     "aten::_unique", "aten::bincount", "aten::fft", "aten::_fft", "aten::linalg", "aten::_linalg", "aten::cholesky",
@@ -88,6 +90,11 @@ class Pass(msgspec.Struct, frozen=True):
 def is_product(name: str) -> bool:
     """Return whether this op does what networks are made for, and little else is."""
     return name.startswith(PRODUCTS)
+
+
+def is_recurrent(name: str) -> bool:
+    """Return whether this op is a layer of `nn.RNN`, `nn.LSTM` or `nn.GRU`."""
+    return name.startswith(RECURRENT)
 
 
 def is_library(name: str) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from syncscan.facts.network import OutermostOp, Pass, is_product, ops_of, passes
+from syncscan.facts.network import OutermostOp, Pass, is_product, is_recurrent, ops_of, passes
 from syncscan.facts.sync_loops import LoopHolder, SyncLoops
 from syncscan.model.finding import Finding, SyncPoint
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
@@ -100,7 +100,7 @@ class Reach(msgspec.Struct, frozen=True):
     breaking: tuple[Finding, ...]
     """Syncs that stay within what would be compiled."""
     ops: float
-    """Ops that launch, in all passes."""
+    """Ops that launch, of all these."""
     host_ns: float
     """The time that they took of the host, waits left out, as recorded."""
     eager_ns: float
@@ -123,21 +123,21 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     """
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = CompileBreaks(trace, findings, removed)
-    pieces, eager, all_passes = list[CompiledPiece](), list[CompiledPiece](), list[Pass]()
+    pieces, eager = list[CompiledPiece](), list[CompiledPiece]()
     pieces_by_question = trace.kept(_KnownPieces)
     for step in steps:
         passes_of_step = passes(trace, step)
         trains = any(one.backward for one in passes_of_step)
-        all_passes += passes_of_step
         for at, one in enumerate(passes_of_step):
             for part in breaks.split(one, passes_of_step[at - 1] if at else None, trains):
-                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains, part.calls))
+                for ops in _traced(part.ops):
+                    (eager if part.eager else pieces).append(pieces_by_question.piece(ops, trains, part.calls))
     return Reach(
         pieces=tuple(pieces),
         eager=tuple(eager),
         breaking=tuple({sync.finding.id: sync.finding for sync in breaks.inside}.values()),
-        ops=sum(op.leaves for one in all_passes for op in one.ops),
-        host_ns=_own_ns([one.interval for one in all_passes], waits),
+        ops=sum(piece.leaves for piece in (*pieces, *eager)),
+        host_ns=_own_ns(sorted(piece.interval for piece in (*pieces, *eager)), waits),
         eager_ns=_own_ns([piece.interval for piece in eager], waits),
     )
 
@@ -247,8 +247,10 @@ class CompileBreaks:
         begin, end = run.interval
         cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
         parts = list(_cut_at(run.ops, cuts))
-        if len(parts) > 1 and not trains:
-            parts = [network for part in parts if (network := _network(part))] or parts
+        if len(parts) > 1:
+            # Copies of an input and what is reported of the last step are the program's own.
+            networks = [network for part in parts if (network := _network(part))]
+            parts = (networks if not trains else [part for part in parts if _network(part)]) or parts
         for part in parts:
             held = list(self._call(part))
             calls = network_calls(self.trace, part) if trains and len(held) == 1 else 1
@@ -313,6 +315,17 @@ def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterat
         if any(op.work for op in ops[at:behind]):
             yield PassPart(tuple(ops[at:behind]), part.eager, part.calls)
             at = behind
+
+
+def _traced(ops: tuple[OutermostOp, ...]) -> Iterator[tuple[OutermostOp, ...]]:
+    """Yield these ops in parts without recurrent layers, which dynamo doesn't trace: it ends a graph before each.
+
+    (`torch._dynamo.config.allow_rnn`, off in torch 2.11 and 2.13.)
+    """
+    for recurrent, run in itertools.groupby(ops, lambda op: any(map(is_recurrent, op.inner))):
+        part = tuple(run)
+        if not recurrent and any(op.work for op in part):
+            yield part
 
 
 def _network(ops: tuple[OutermostOp, ...]) -> tuple[OutermostOp, ...]:

@@ -108,7 +108,7 @@ def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
 
 def _worth(projector: Projector) -> bool:
     """Return whether launches hold the step, for sure, and the same ones in each."""
-    if not projector.replayable or is_compiled(projector.trace):
+    if not projector.projectable or is_compiled(projector.trace):
         return False
     step, steps = projector.calibrated(), max(1, len(projector.graph.programs))
     launches = sum(p.launches for p in projector.graph.programs) / steps

@@ -153,6 +153,37 @@ def test_what_follows_each_of_several_calls_is_the_loops_own() -> None:
         assert len(extent.pieces) == calls
 
 
+def test_what_has_no_product_before_a_training_step_s_network_is_no_call_of_it() -> None:
+    """The last loss that is read and the batch that is copied are the program's own, as after each of several calls."""
+    t = TraceBuilder()
+    with t.step(0, 400):
+        read(t, 10, function="train", module="")
+        at = read(t, ops(t, ["aten::to"], 40), function="train", module="", line=9) + 1
+        at = read(t, ops(t, LAYER, at), function="forward", module="Net", line=90) + 1
+        at = ops(t, ["aten::addmm"], at)
+        backward(t, "AddmmBackward0", "aten::mm", at)
+    _, extent = reached(t, remove=True)
+    assert names(extent.pieces) == [["addmm", "gelu", "item", "addmm"], ["AddmmBackward0"]]
+
+
+@pytest.mark.parametrize("inner", ["aten::_cudnn_rnn", "aten::miopen_rnn"])
+def test_a_recurrent_layer_ends_a_graph_and_stays_as_it_is(inner: str) -> None:
+    """Dynamo doesn't trace `nn.LSTM` and its like: their ops aren't compiled, nor part of what an op takes."""
+    t = TraceBuilder()
+    with t.step(0, 500):
+        ops(t, LAYER, 10)
+        with t.op("aten::lstm", 40, 240), t.op(inner, 50, 230):
+            for at in range(60, 220, 10):
+                t.launch("rnn_kernel", at=at, lasts=5)
+        at = ops(t, ["aten::addmm"], 250)
+        for node, name in (("AddmmBackward0", "aten::mm"), ("Rnn0", f"{inner}_backward"), ("G0", "aten::mul")):
+            backward(t, node, name, at)
+            at += 10
+    _, extent = reached(t)
+    assert names(extent.pieces) == [["addmm", "gelu"], ["addmm"], ["AddmmBackward0"], ["G0"]]
+    assert (extent.ops, extent.unit_ns) == (5, pytest.approx((18_000 + 3 * 8_000) / 5))
+
+
 def test_each_call_that_a_pass_holds_costs() -> None:
     """Two networks of one kind, forward and backward: four calls instead of two."""
     tower = ("aten::norm", *LAYER * 4)

@@ -8,7 +8,9 @@ import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
+from syncscan.model.habit import Basis
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
+from syncscan.model.step import Bound
 from syncscan.whatif.states import WEIGHED
 from tests.builder import TraceBuilder
 from tests.networks import launch_bound as step
@@ -72,6 +74,21 @@ def test_syncs_outside_of_the_network_are_no_part_of_the_pair() -> None:
 def test_only_a_step_that_its_launches_hold_has_states(kernel_us: float) -> None:
     """A device that works most of the step leaves little to launches."""
     assert (step(kernel_us=kernel_us).states is None) is (kernel_us > 5)
+
+
+def test_a_step_that_no_replay_takes_has_no_states() -> None:
+    """Where the timed steps are others than the recorded ones nothing is projected, a compile no more than a sync."""
+
+    def timed(part: float) -> Analysis:
+        t = TraceBuilder(syncscan={"unprofiled_step_us": part * STEP})
+        for start in t.steps(4, lasts=STEP):
+            ops(t, LAYER * 25, read(t, ops(t, LAYER * 25, start + 10)) + 1)
+        return api.analyze_trace(t.trace())
+
+    settled, other = timed(1.0), timed(3.5)
+    assert (settled.step.bound is Bound.UNKNOWN, settled.states is None) == (False, False)
+    assert (other.step.bound, other.states) == (Bound.UNKNOWN, None)
+    assert all(remedy.basis is not Basis.REPLAY for remedy in other.remedies)
 
 
 def test_a_step_that_another_thread_s_lock_stalls_has_no_states() -> None:
