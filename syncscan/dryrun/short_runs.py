@@ -38,13 +38,28 @@ def begin_of(ways: Ways, forward: int | None) -> int:
 def end_of(ways: Ways) -> int:
     """Return when the last step's loop waited last, on the recording's clock.
 
+    A round that was begun and not ended isn't counted, unless it alone waited somewhere.
+
     Args:
         ways: the ways of the run, once it is over; with at least one step's end.
     """
     last, holds = ways.ends[-1], _loop_of_steps(ways)
     if holds is None:
         return last
-    return max([last, *(met.end + APART for met in ways.met if met.begin > last and holds(met.way))])
+    after = [met for met in ways.met if met.begin > last and holds(met.way)]
+    before = {met.way for met in ways.met if met.begin < last}
+    counted = (met.end + APART for met in after if _behind(met.way, ways.path) or met.way not in before)
+    return max([last, *counted])
+
+
+def _behind(way: Way, path: Way) -> bool:
+    """Return whether a way leads behind another one, which began the same; before it lies the next round."""
+    for (code, _, at), (other, _, end) in zip(way, path, strict=False):
+        if code is not other:
+            break
+        if at != end:
+            return at > end
+    return True
 
 
 def with_whole_scopes(begin: int, end: int, scopes: Sequence[tuple[int, int]], first: int) -> tuple[int, int]:

@@ -118,6 +118,17 @@ def test_each_step_of_a_short_run_counts(tmp_path: Path, steps: int) -> None:
     assert {f["source"]["line"] for f in document["findings"] if f["severity"] == "info"} - {12} == {2}
 
 
+@pytest.mark.parametrize("place", ["if k == 1: sys.exit()", "if k == 1: loss.tolist(), sys.exit()"])
+def test_a_step_that_is_not_ended_does_not_count(tmp_path: Path, place: str) -> None:
+    """The program ended in its second one; what waits there and nowhere else isn't lost."""
+    (tmp_path / "short.py").write_text(SHORT.replace("optimizer.step()", f"{place}\n        optimizer.step()"))
+    result, document = dryrun(str(tmp_path / "short.py"), "3")
+    waits = [("item", 11, 1), *([("tolist", 9, 1)] if "tolist" in place else [])]
+    assert [row for row in sorted(result) if row[0] != "explicit-sync"] == waits
+    assert document["step"]["count"] == 1
+    assert ("explicit-sync", 7, 2 if "tolist" in place else 1) in result
+
+
 MICRO = """import torch
 net = torch.nn.Linear(2, 2).cuda()
 optimizers = [torch.optim.SGD([p]) for p in net.parameters()]
