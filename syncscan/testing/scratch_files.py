@@ -33,7 +33,7 @@ class TestFiles:
         scratch = self._stack.enter_context(Scratch.made())
         sockets = Path(util.get_temp_dir()).resolve()  # of the process, until it ends
         self._redirection = self._stack.enter_context(scratch.entered([*passed, sockets]))
-        self._redirection.pause()
+        self._redirection.tree.paused = True
         self._stack.callback(_stop_forkserver, _forkserver())
         self._thread: BoundThread | None = None
         if landlock.holds():
@@ -46,11 +46,11 @@ class TestFiles:
     def call(self, part: Callable[[], Result]) -> Result:
         """Call a part of the test, all of whose writing is redirected or refused."""
         __tracebackhide__ = True
-        self._redirection.resume()
+        self._redirection.tree.paused = False
         try:
             return part() if self._thread is None else self._thread.call(part)
         finally:
-            self._redirection.pause()
+            self._redirection.tree.paused = True
 
     def close(self) -> None:
         """Remove what was written."""

@@ -57,8 +57,8 @@ class Redirection:
     def __init__(self, folder: Path, passed: Sequence[Path]) -> None:
         self.writable = [folder, *passed, *map(Path, _WRITABLE)]
         system = Originals()
-        self._tree = Tree(folder.resolve(), passed, system)
-        functions = PathFunctions(self._tree)
+        self.tree = Tree(folder.resolve(), passed, system)
+        functions = PathFunctions(self.tree)
         opening = FileOpen(functions)
         stand_ins: dict[Callable[..., Any], Callable[..., Any]] = {
             original: functions.by_name[name] for name, original in system.by_name.items() if name in functions.by_name
@@ -70,14 +70,6 @@ class Redirection:
         replace(shutil, "_use_fd_functions", False)  # of open folders, a view has only one part
         replace(subprocess.Popen, "__init__", children.popen(functions, folder, warned=not landlock.holds()))
         install(stand_ins, replace)
-
-    def pause(self) -> None:
-        """Let everything be written where it belongs, until `resume`."""
-        self._tree.paused = True
-
-    def resume(self) -> None:
-        """Redirect again."""
-        self._tree.paused = False
 
     def end(self) -> None:
         """Put all back."""
