@@ -75,6 +75,8 @@ def build(where: str, size: Size, version: int = 0) -> Callable[[], None]:
     """Make the network, its optimizer and two batches, and return the step.
 
     Args:
+        where: the device's name.
+        size: the size of a step.
         version: 0 waits in nonzero, the assignment through its indices, unique and the mask, and in backward; 1 takes
             `where` instead of nonzero; 2 sorts instead of unique; 3 lets cross-entropy ignore the pixels.
     """

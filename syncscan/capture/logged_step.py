@@ -19,6 +19,7 @@ def build(where: str = "cuda", reads: bool = True) -> Callable[[], None]:
     """The step.
 
     Args:
+        where: a device.
         reads: whether the host reads the loss at every step; else it is summed on the device.
     """
     torch = importlib.import_module("torch")

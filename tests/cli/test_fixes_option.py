@@ -34,7 +34,6 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "words",
     [
         ["report", "t.json", "-o", "-"],
-        ["explain", "item", "t.json"],
         ["analyze", "t.json", "--format", "sarif"],
         ["analyze", "t.json", "--format", "html"],
     ],

@@ -276,6 +276,7 @@ def test_what_means_nothing_is_refused(tmp_path: Path, text: str, words: str) ->
     ("text", "limit"),
     [
         ("scope:loss*,syncs=0", Limit(by="scope", glob="loss*", syncs=0)),
+        ("recoverable=2%,wait-ms=1", Limit(recoverable=0.02, wait_ms=1)),
         ("rule:item, wait-ms=1.5, recoverable=2%", Limit(by="rule", glob="item", wait_ms=1.5, recoverable=0.02)),
     ],
 )
@@ -284,7 +285,7 @@ def test_a_limit_as_an_option(text: str, limit: Limit) -> None:
     assert gate.limit_of(text, IDS) == limit
 
 
-@pytest.mark.parametrize("text", ["", "syncs=0", "scope:,syncs=0", "scope:a", "scope:a,syncs", "scope:a,syncs=x",
+@pytest.mark.parametrize("text", ["", "syncs", "scope:,syncs=0", "scope:a", "scope:a,syncs", "scope:a,syncs=x",
                                   "scope:a,sync=1", "scope:a,syncs=-1", "line:a,syncs=1"])  # fmt: skip
 def test_what_is_no_limit_is_refused(text: str) -> None:
     """With a sentence that shows one."""
