@@ -238,7 +238,9 @@ def _constructor(file: File, call: ast.Call) -> Draft | None:
         return None
     device = next((k.value for k in call.keywords if k.arg == "device"), None)
     data = call.args[0]
-    if device is None or file.device_tensor(call) is None or not _is_copied(file, function.attr, data):
+    made = file.tensors(call)
+    on_device = bool(made) and all(tensor.on_device for tensor in made)
+    if device is None or not on_device or not _is_copied(file, function.attr, data):
         return None
     draft = Draft(file.text)
 

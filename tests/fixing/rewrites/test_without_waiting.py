@@ -9,6 +9,17 @@ from tests.fixing.example import Rewritten
 
 REWRITE = without_waiting
 FIXED = {
+    (
+        "import numpy as np\n"
+        "for k in range(4):\n"
+        "    array = np.ones(3) if k else np.zeros((), dtype=int)\n"
+        "    result = torch.tensor(array, device=device)"
+    ): (
+        "import numpy as np\n"
+        "for k in range(4):\n"
+        "    array = np.ones(3) if k else np.zeros((), dtype=int)\n"
+        "    result = torch.tensor(array).to(device, non_blocking=True)"
+    ),
     "for k in range(4):\n    result = torch.zeros(3, k, dtype=torch.float64).to(x.device)": (
         "for k in range(4):\n    result = torch.zeros(3, k, dtype=torch.float64, device=x.device)"
     ),
