@@ -15,6 +15,7 @@ from syncscan.gate.limits import DEFAULT, HAIR, SortedOut, sort_out, still_known
 from syncscan.gate.sites import Key
 from syncscan.gate.written import SourceText, Written
 from syncscan.model.check import CheckVerdict, Limit, Rules, Violation
+from syncscan.model.duration import duration
 from syncscan.model.finding import Finding
 from syncscan.model.fleet import STRETCHED, Fleet, LateCause
 
@@ -133,7 +134,7 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], fleet: Fleet) -> Iterat
         if any(member.of.wait_us is None for member in fleet.ranks):
             yield f"{limit}: how long each rank waits is unknown; the limit is {limit.wait_ms:g} ms"
         elif wait / 1e3 > limit.wait_ms + HAIR:
-            yield f"{limit}: rank {rank} waits {wait / 1e3:.3g} ms per step; the limit is {limit.wait_ms:g} ms"
+            yield f"{limit}: rank {rank} waits {duration(wait)} per step; the limit is {limit.wait_ms:g} ms"
     if limit.recoverable is not None:
         yield from _too_much_to_gain(limit, limit.recoverable, selected, fleet)
 

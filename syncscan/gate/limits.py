@@ -14,6 +14,7 @@ from syncscan.gate.races import check_races, is_of_races
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
+from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source
 from syncscan.model.trace import CALLS, Category
 
@@ -212,7 +213,7 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], analysis: Analysis) -> 
         if analysis.step.waits_withheld:
             yield f"{limit}: how long it waits is unknown from this trace; the limit is {limit.wait_ms:g} ms"
         elif wait > limit.wait_ms + HAIR:
-            yield f"{limit}: waits {wait:.3g} ms per step; the limit is {limit.wait_ms:g} ms"
+            yield f"{limit}: waits {duration(wait * 1e3)} per step; the limit is {limit.wait_ms:g} ms"
     if limit.recoverable is not None and selected:
         part = _recoverable(selected, analysis)
         if part is None:

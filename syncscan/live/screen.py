@@ -12,6 +12,7 @@ from rich.text import Text
 
 from syncscan.live.reading import WatchRecords
 from syncscan.live.record import Window
+from syncscan.model.duration import duration
 from syncscan.report.printable import printable
 
 TREND = 24
@@ -48,8 +49,7 @@ def heading(watched: WatchRecords) -> list[str]:
     last = windows[-1]
     step = last.step
     rows.append(
-        f"step {step.mean_us / 1e3:.1f} ms (99th percentile {step.p99_us / 1e3:.1f} ms);"
-        f" {last.total_steps} steps so far"
+        f"step {duration(step.mean_us)} (99th percentile {duration(step.p99_us)}); {last.total_steps} steps so far"
         if step is not None
         else f"no step ended in the last {last.seconds:.0f} s; {last.total_steps} steps so far"
     )

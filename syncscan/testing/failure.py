@@ -11,6 +11,7 @@ from syncscan.gate import Written
 from syncscan.guarding.rule_of_line import rule_of
 from syncscan.guarding.seen import WAITS, GuardedSync
 from syncscan.model.analysis import Analysis
+from syncscan.model.duration import duration
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import Race
@@ -79,7 +80,9 @@ def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSyn
     if not (too_many or too_long):
         return ""
     where = "per step" if limit.per_step else "in the test"
-    return _text(f"{many:.4g} syncs {where}, {wait_ms:.3g} ms of waiting; {limit}.", list(map(_finding_text, findings)))
+    return _text(
+        f"{many:.4g} syncs {where}, {duration(wait_ms * 1e3)} of waiting; {limit}.", list(map(_finding_text, findings))
+    )
 
 
 def _syncs(count: int) -> str:
@@ -115,7 +118,7 @@ def _finding_text(finding: Finding) -> str:
     place = (
         f"{_shown_path(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.where.scope)
     )
-    head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} per step, {finding.wait_us / 1e3:.3g} ms)"
+    head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} per step, {duration(finding.wait_us)})"
     user = finding.where.source
     called = (
         [f"    called from {_shown_path(user.file)}:{user.line} in {user.function}"] if user and user != source else []

@@ -32,7 +32,7 @@ def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Ba
     ("limit", "words"),
     [
         (Limit(syncs=1), "the step: 2 syncs per step; the limit is 1"),
-        (Limit(wait_ms=0.1), "waits 0.2"),
+        (Limit(wait_ms=0.1), "waits 207 µs"),
         (Limit(recoverable=0.0), "removing its syncs would save"),
         (Limit(by="scope", glob="ma*", syncs=0), "scope ma*: 1 sync per step; the limit is 0"),
         (Limit(by="rule", glob="nonzero", wait_ms=0.1), "rule nonzero: waits"),

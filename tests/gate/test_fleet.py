@@ -36,7 +36,7 @@ def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
     verdict = check(job(), Limit(syncs=1, wait_ms=5))
     assert sentences(verdict) == [
         "the step: rank 0 has 2 syncs per step; the limit is 1",
-        "the step: rank 0 waits 6 ms per step; the limit is 5 ms",
+        "the step: rank 0 waits 6.00 ms per step; the limit is 5 ms",
     ]
     assert check(job(), Limit(syncs=2, wait_ms=6)).passed
 

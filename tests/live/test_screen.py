@@ -20,7 +20,7 @@ def text(*records: object) -> str:
 def test_it_says_time_waits_lines_and_alarms() -> None:
     shown = text()
     assert "train, process 4321 on node7" in shown
-    assert "step 100.0 ms (99th percentile 200.0 ms); 800 steps so far" in shown
+    assert "step 100 ms (99th percentile 200 ms); 800 steps so far" in shown
     assert "waiting: 31% for the device  ▁▁▃▃" in shown
     assert "train.py:41  step      item  ▁▁▃▃" in shown
     assert "alarm at" in shown

@@ -187,7 +187,7 @@ def test_{}(syncscan):
     done.assert_outcomes(passed=1, failed=1)
     assert read == [True, True]
     done.stdout.fnmatch_lines(
-        ["*ms of waiting; @pytest.mark.limit_syncs allows *", "    fix: *", "    (syncscan explain *"]
+        ["*s of waiting; @pytest.mark.limit_syncs allows *", "    fix: *", "    (syncscan explain *"]
     )
 
 
