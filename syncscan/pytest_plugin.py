@@ -222,6 +222,7 @@ def _run_dry(item: pytest.Item, limit: SyncLimit) -> None:
         __tracebackhide__ = True
         for name in _shared(item):
             item._request.getfixturevalue(name)  # type: ignore[attr-defined]
+        _name_connections(item.config)
         files = TestFiles([factory.getbasetemp()] if factory is not None else [])
         item.config.add_cleanup(files.close)  # where the test is interrupted
         setattr(item, _DRY, files)
@@ -233,6 +234,24 @@ def _run_dry(item: pytest.Item, limit: SyncLimit) -> None:
 
     setattr(item, _DRY, None)
     item.setup, item.runtest = set_up, run  # type: ignore[method-assign]
+
+
+def _name_connections(config: pytest.Config) -> None:
+    """Name each other machine before a dry test first connects to it; set up once."""
+    from syncscan.report.printable import printable
+    from syncscan.scratch.connections import name_connections
+    from syncscan.testing.scratch_files import TestFiles
+
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, _NAMED):
+        return
+    setattr(config, _NAMED, True)
+
+    def tell(machine: str) -> None:
+        reporter.ensure_newline()
+        reporter.write_line(f"syncscan: {printable(machine)}: what a test sends there isn't held back")
+
+    name_connections(tell, lambda: TestFiles.is_running)
 
 
 def _shared(item: pytest.Item) -> Iterator[str]:
@@ -291,6 +310,7 @@ def _limit(mark: pytest.Mark) -> SyncLimit:
 
 _KEY = "_syncscan_watched"
 _DRY = "_syncscan_dry"
+_NAMED = "_syncscan_named"
 
 
 def _watched(item: pytest.Item) -> WatchedTest:

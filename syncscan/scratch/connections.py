@@ -9,18 +9,21 @@ from collections.abc import Callable
 _HERE = ("", "localhost", "0.0.0.0", "::", "::1")
 
 
-def name_connections(tell: Callable[[str], None]) -> None:
+def name_connections(tell: Callable[[str], None], is_on: Callable[[], bool] = lambda: True) -> None:
     """Tell of each other machine before this process first connects to it; as long as the process runs.
 
     Only connections by Python's `socket` are seen.
 
     Args:
         tell: gets the machine's name or address.
+        is_on: says whether a connection counts now.
     """
     told: set[str] = set()
     asked: set[object] = set()
 
     def heard(event: str, arguments: tuple[object, ...]) -> None:
+        if not event.startswith("socket.") or not is_on():
+            return
         if event == "socket.getaddrinfo":
             host, port = arguments[0], arguments[1]
             asked.add(_number(port))

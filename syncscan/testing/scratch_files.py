@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing import util
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from syncscan.scratch import Scratch, landlock
 from syncscan.scratch.bound_thread import BoundThread
@@ -27,6 +27,8 @@ class TestFiles:
     """
 
     __test__ = False
+    is_running: ClassVar[bool] = False
+    """Whether a part of any test is called now."""
 
     def __init__(self, passed: Sequence[Path]) -> None:
         self._stack = ExitStack()
@@ -47,10 +49,12 @@ class TestFiles:
         """Call a part of the test, all of whose writing is redirected or refused."""
         __tracebackhide__ = True
         self._redirection.tree.paused = False
+        TestFiles.is_running = True
         try:
             return part() if self._thread is None else self._thread.call(part)
         finally:
             self._redirection.tree.paused = True
+            TestFiles.is_running = False
 
     def close(self) -> None:
         """Remove what was written."""

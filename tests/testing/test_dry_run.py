@@ -401,3 +401,33 @@ def test_processes_of_later_tests_are_free(pytester: pytest.Pytester, monkeypatc
     done = pytester.runpytest_subprocess("-p", "syncscan.pytest_plugin")
     done.assert_outcomes(passed=2)
     assert "Traceback" not in done.stderr.str()
+
+
+CONNECTING = """
+import socket
+import pytest, torch
+
+def connect(machine):
+    with socket.socket() as connection:
+        connection.settimeout(0.01)
+        connection.connect_ex((machine, 9))
+
+def test_before():
+    connect("192.0.2.1")
+
+@pytest.mark.no_syncs
+@pytest.mark.parametrize("time", [1, 2])
+def test_dry(time):
+    torch.ones(2, device="cuda").add(1)
+    connect("192.0.2.2")
+    connect("127.0.0.1")
+"""
+
+
+def test_machines_are_named_that_a_dry_test_connects_to(pytester: pytest.Pytester, run) -> None:
+    """Once, and none of another test's; the addresses are for documentation (RFC 5737)."""
+    pytester.makepyfile(test_it=CONNECTING)
+    done = run("-v")
+    done.assert_outcomes(passed=3)
+    named = [line for line in done.outlines if "isn't held back" in line]
+    assert named == ["syncscan: 192.0.2.2: what a test sends there isn't held back"]
