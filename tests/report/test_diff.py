@@ -109,13 +109,13 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     assert "<script" not in outside
 
 
-def test_the_page_draws_a_step_of_each_on_one_scale() -> None:
-    """Waits that are gone and new are marked where they were; what isn't drawn alone is drawn with its neighbours."""
+def test_the_page_draws_a_step_of_each_on_one_ruler() -> None:
+    """Host above device, before above after; both states have their facts."""
     before, after = program(ITEM, NONZERO, lasts=1000), program(ITEM, lasts=500)
     page = diff_html.render(api.diff([before], [after]), before, after)
-    assert page.count('<rect class="gone"') == 1
-    ends = [float(x) for x in re.findall(r'class="end" x1="([0-9.]+)"', page)]
-    assert ends == pytest.approx([diff_html.WIDTH, diff_html.WIDTH / 2])
+    assert page.count('<figure class="ba panel">') == 1
+    assert [label in page for label in ("host before", "device before", "host after", "device after")] == [True] * 4
+    assert "<strong>before</strong>" in page
     assert "default-src 'none'; style-src 'sha256-" in page
 
 
