@@ -98,6 +98,11 @@ class CodePlace:
         return self.decider is not None and in_package(self.decider.file, package)
 
     @cached_property
+    def deciding_path(self) -> frozenset[str]:
+        """Folders and name of the deciding frame's file, in no order; empty without one."""
+        return frozenset(self.decider.file.replace("\\", "/").split("/")) if self.decider else frozenset()
+
+    @cached_property
     def deciding_function(self) -> str | None:
         """Function of the deciding frame, or None.
 

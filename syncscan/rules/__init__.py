@@ -1,1 +1,1 @@
-"""Pages of rules and habits, as data: Markdown under `syncs` and `habits`, and what reads it."""
+"""Pages of rules and habits as Markdown, and tables of the calls that a rule is about as TOML."""

@@ -15,6 +15,7 @@ import syncscan
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
 from syncscan.detect.rule import Match, diagnose
+from syncscan.detect.rule_table import table_of
 from syncscan.detect.rules import ORDER
 from syncscan.model import race_examples
 from syncscan.model.finding import Cause, Removal
@@ -79,9 +80,11 @@ def texts_in(file: Path) -> list[str]:
 
 
 PACKAGE = Path(syncscan.__file__).parent
-CODE = [file for name in ("detect/rules", "lint/patterns") for file in sorted((PACKAGE / name).glob("*.py"))]
+CODE = sorted((PACKAGE / "lint/patterns").glob("*.py"))
+TABLES = sorted(FOLDER.glob("*/*.toml"))
 TEXTS = [
     *((page.stem, fix) for page in PAGES for fix in page_of(page).fixes.values()),
+    *((file.stem, place.fix) for file in TABLES for place in table_of(file.stem).places),
     *((file.stem, text) for file in CODE for text in texts_in(file)),
 ]
 ADVICE = [(name, text) for name, text in TEXTS if re.search("non_blocking['=:]+ ?True", text)]

@@ -13,7 +13,7 @@ from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import RULES
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, SyncPoint
 from tests.builder import TraceBuilder
-from tests.detect.test_places_in_libraries import KNOWN
+from tests.detect.test_rule_table import KNOWN
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 BOOL = f"aten::is_nonzero > {ITEM}"

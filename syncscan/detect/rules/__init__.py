@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 from syncscan.detect.rule import Rule
+from syncscan.detect.rule_table import table_of
 
 ORDER = (
     # what holds for the whole trace, or is meant
@@ -107,9 +109,13 @@ ORDER = (
 """Ids of the rules, special before general; `unclassified` takes what is left."""
 
 
+_MODULES = frozenset(module.name for module in iter_modules(__path__))
+
+
 def _rule(id: str) -> Rule:
-    """Return the rule whose `match` is the module of its name beside this file."""
-    return Rule(id, import_module(f"{__name__}.{id.replace('-', '_')}").match)
+    """Return the rule whose `match` is the module of its name beside this file, or that of its table."""
+    name = id.replace("-", "_")
+    return Rule(id, import_module(f"{__name__}.{name}").match if name in _MODULES else table_of(id).match)
 
 
 RULES = tuple(map(_rule, ORDER))
