@@ -20,55 +20,77 @@ else:
     import tomli as tomllib
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Functions of a library that wait for one reason, with what their caller can do."""
+class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Calls that wait for one reason, by the ops or a library's functions around them; all that is given must hold."""
 
-    files: tuple[str, ...]
-    """Files or folders from the package's root on, one of which decides on the call; see `in_package`."""
+    under: tuple[str, ...] = ()
+    """Ops, one of which must be around the call; empty for any."""
+    and_under: tuple[str, ...] = ()
+    """Ops, one of which must be around it too; empty for any."""
+    backward: tuple[str, ...] = ()
+    """How the name of the autograd node around it begins; empty for any."""
+    scalar: bool = False
+    """Whether it has to be a read of one number."""
+    after: tuple[str, ...] = ()
+    """Ops, one of which must come right before the call; empty for any."""
+    direction: str = ""
+    """Direction of the call's copy, such as `HtoD`; `DtoH` is any read-back; empty for any."""
+    files: tuple[str, ...] = ()
+    """Files or folders of a library, from the package's root on, one of which decides on the call; see `in_package`."""
     functions: tuple[str, ...] = ()
     """Names of functions in them, including comprehensions and lambdas inside them; empty for all."""
     within: str = ""
     """A file or folder of the library that another frame around the call must be in; empty for any."""
-    after: tuple[str, ...] = ()
-    """Ops, one of which must come right before the call; empty for any."""
-    under: tuple[str, ...] = ()
-    """Ops, one of which must be around the call; empty for any."""
-    direction: str = ""
-    """Direction of the call's copy, such as `HtoD`; `DtoH` is any read-back; empty for any."""
-    title: str
-    fix: str
+
+    title: str = ""
+    """Title of the finding; empty for the page's title."""
+    fix: str = ""
+    """Text on what a caller of these functions can do; empty for the page's fix."""
+    variant: str = ""
+    """Variant of the page's titles and fixes; by default the name of the op that was found, without `aten::`."""
+    values: dict[str, str] = {}
+    """Values of fields in them, besides `{op}`, the op that was found."""
     cause: Cause | None = None
     removal: Removal = Removal.NOTHING
     use: Use | None = None
     intended: bool = False
 
     def holds(self, call: Call) -> bool:
-        """Return whether this place applies to a call that a library's function decides on."""
+        """Return whether this place applies to a call."""
+        if self.under and not call.under(*self.under):
+            return False
+        if self.files and not self._decides(call):
+            return False
+        copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
+        preceded = not self.after or call.before[-1:] in [(op,) for op in self.after]
+        inside = not self.and_under or call.under(*self.and_under)
+        differentiated = not self.backward or call.backward.startswith(self.backward)
+        return copied and preceded and inside and differentiated and (call.scalar or not self.scalar)
+
+    def _decides(self, call: Call) -> bool:
+        """Return whether one of these functions is the one that decides on a call."""
         if self.functions and call.deciding_function not in self.functions:
             return False
-        if not any(map(call.decided_in, self.files)):
-            return False
-        preceded = not self.after or call.before[-1:] in [(op,) for op in self.after]
-        copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
-        around = not self.within or call.in_library(self.within)
-        inside = not self.under or call.under(*self.under)
-        return preceded and copied and inside and around
+        return any(map(call.decided_in, self.files)) and (not self.within or call.in_library(self.within))
 
-    def match(self) -> Match:
+    def match(self, call: Call) -> Match:
         """Return what the table says of a call at this place."""
+        op = call.first(*self.under).removeprefix("aten::")
         return Match(
             title=self.title,
             fix=self.fix,
+            variant=self.variant or op,
+            values={"op": op, **self.values},
             removal=self.removal,
             cause=self.cause,
             use=self.use,
             intended=self.intended,
-            for_caller=True,
+            for_caller=bool(self.files),
         )
 
 
 class RuleTable:
-    """A rule's table, which is parsed at the first call that one of its libraries decides on.
+    """A rule's table; one of a library is parsed at the first call that the library decides on.
 
     Args:
         file: a TOML file of `[[place]]` tables, specific ones before general ones.
@@ -78,16 +100,16 @@ class RuleTable:
         self._text = file.read_text(encoding="utf-8")
         self._packages = frozenset(re.findall(r'"(\w+)[/"]', "".join(_FILES.findall(self._text))))
 
-    def match(self, call: Call) -> Match | None:
-        """Return what the first place that holds says about a call; without Python frames, none does."""
-        if self._packages.isdisjoint(call.place.deciding_path):
-            return None
-        return next((place.match() for place in self.places if place.holds(call)), None)
-
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[TablePlace, ...]:
         """The rows of the table."""
-        return msgspec.convert(tomllib.loads(self._text)["place"], tuple[Place, ...])
+        return msgspec.convert(tomllib.loads(self._text)["place"], tuple[TablePlace, ...])
+
+    def match(self, call: Call) -> Match | None:
+        """Return what the first place that holds says about a call."""
+        if self._packages and self._packages.isdisjoint(call.place.deciding_path):
+            return None
+        return next((place.match(call) for place in self.places if place.holds(call)), None)
 
 
 _FILES = re.compile(r"^files = \[.*?\]", re.MULTILINE | re.DOTALL)
@@ -99,4 +121,4 @@ def table_of(rule: str) -> RuleTable:
     return RuleTable(FOLDER / "syncs" / f"{rule}.toml")
 
 
-__all__ = ["Place", "RuleTable", "table_of"]
+__all__ = ["TablePlace", "RuleTable", "table_of"]
