@@ -24,10 +24,7 @@ PAIRS = (
     ("fp32-matmul", "tips.fp32", "tips.bf16"),
     ("optimizer-loop", "tips.optimizer_loop", "tips.optimizer_fused"),
     ("launch-bound", "tips.eager", "tips.graph"),
-    ("data-parallel", "parallel.data", "parallel.distributed"),
     ("host-built-tensor", "copies.cpu_built", "copies.pageable"),
-    ("frozen-scope-in-line", "pipeline.serial", "pipeline.pipelined"),
-    ("streams-in-turn", "pipeline.needless", "pipeline.pipelined"),
     ("inline-pin", "copies.inline_pin", "copies.pinned"),
 )
 """Habit, the recording with it, the one without. `host-built-tensor` leaves a pageable copy, which is a sync."""

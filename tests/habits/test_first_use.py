@@ -30,36 +30,6 @@ def launching(lengths: list[float]) -> TraceBuilder:
     return t
 
 
-def test_a_few_very_long_launches_load_code() -> None:
-    """Four of 40 take 100 ms: they are named with what to do, and graphs or a compile aren't advised."""
-    t = launching([*[100_000.0] * 4, *[6.0] * 36])
-    habit = habits_of(t)["lazy-loading"]
-    assert habit.advice.title == "4 calls load code or set a library up, once, on first use"
-    assert habit.gain is not None
-    assert habit.gain.recoverable_us > 390_000
-    text = " ".join(render(analyze_trace(t.trace()), "text").split())
-    assert "Warm up before the steps" in text
-    assert "CUDA graphs" not in text
-
-
-@pytest.mark.parametrize("lengths", [[20_000.0] * 20, [*[20_000.0] * 20, *[6.0] * 20], [*[5_000.0] * 4, *[6.0] * 36]])
-def test_launches_that_are_often_long_have_another_cause(lengths: list[float]) -> None:
-    """So do a few that are shorter than 10 ms, unless the profiler says that they load something."""
-    assert "lazy-loading" not in habits_of(launching(lengths))
-
-
-@pytest.mark.parametrize(("busy", "fires"), [(10, True), (1_900_000, False)])
-def test_a_free_on_an_idle_device_sets_a_library_up(busy: float, fires: bool) -> None:
-    """On one that works, it waits."""
-    t = TraceBuilder()
-    with t.step(0, 2_010_000):
-        t.launch("before", at=10, lasts=busy)
-        with t.op("aten::linear", 100, 2_000_500):
-            t.call("cudaFree", 200, 2_000_200)
-            t.launch("gemm", at=2_000_300, lasts=50)
-    assert ("lazy-loading" in habits_of(t)) is fires
-
-
 def planning(op: str, takes: float, launches: int = 1, calls: int = 8) -> TraceBuilder:
     """Three steps of 46 ms in which calls of this op take so long on the host, with so many launches each."""
     t = TraceBuilder()

@@ -37,7 +37,7 @@ def test_an_upper_bound_stands_behind_what_was_replayed() -> None:
     [
         (View(select=("launch-*",)), [LAUNCHES.id]),
         (View(select=("nonzero", "explicit-sync")), ["big", "small", "unknown", "intended"]),
-        (View(ignore=("n*", "timing-sync-in-loop")), [LAUNCHES.id, "intended"]),
+        (View(ignore=("n*", "garbage-collection")), [LAUNCHES.id, "intended"]),
         (View(least_us=100.0), ["big", LAUNCHES.id, "unknown", TIMED.id, "intended"]),
         (View(least_share=0.5), ["big", "unknown", TIMED.id, "intended"]),
         (View(top=2), ["big", LAUNCHES.id]),

@@ -30,7 +30,7 @@ SHOWN = {
     "04_timing_and_overlap": (
         "a call takes",
         "6 of 6 measured steps lie in the predicted range",
-        "streams-in-turn",
+        "beside each other",
     ),
 }
 """Texts that a reader must see, by notebook."""

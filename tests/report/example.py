@@ -109,8 +109,8 @@ LAUNCHES = Habit(
 )
 TIMED = replace(
     LAUNCHES,
-    id="timing-sync-in-loop-9e8d7c6b",
-    advice=replace(LAUNCHES.advice, rule="timing-sync-in-loop", title="Every repetition is timed by itself"),
+    id="garbage-collection-9e8d7c6b",
+    advice=replace(LAUNCHES.advice, rule="garbage-collection", title="Garbage is collected in each step"),
     evidence=("one synchronize a step",),
     cost_us=None,
     gain=None,

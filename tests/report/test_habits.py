@@ -36,7 +36,7 @@ def test_the_innermost_scope_says_where():
     """The outer ones are long and tell little."""
     assert [h.name for h in told(LAUNCHES, TIMED)] == [
         "The step is bound by its launches (step)",
-        "Every repetition is timed by itself",
+        "Garbage is collected in each step",
     ]
 
 

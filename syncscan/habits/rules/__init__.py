@@ -20,17 +20,12 @@ class HabitRule(msgspec.Struct, frozen=True):
 
 
 ORDER = (
-    "timing-sync-in-loop",
-    "timed-transfer",
-    "no-warm-up",
-    "lazy-loading",
     "op-setup",
     "loader-no-workers",
     "loader-few-workers",
     "host-built-tensor",
     "pageable-input",
     "inline-pin",
-    "data-parallel",
     "fp32-matmul",
     "optimizer-loop",
     "parameter-loop",
@@ -46,8 +41,6 @@ ORDER = (
     "collate-on-step",
     "launch-bound",
     "copy-in-line",
-    "frozen-scope-in-line",
-    "streams-in-turn",
 )
 """Ids of the habits."""
 
