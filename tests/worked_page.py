@@ -26,6 +26,7 @@ class WorkedPage:
         assert end, f"the page {heading!r} has no end mark"
         self.files: list[tuple[str, str]] = re.findall(r"`(syncscan/\S+)`:\n\n````\w+\n(.*?\n)````\n", page, re.DOTALL)
         self.diffs: list[tuple[str, str]] = re.findall(r"```diff\n--- a/(\S+)\n(.*?)```", page, re.DOTALL)
+        assert self.files or self.diffs, f"the page {heading!r} changes nothing"
         self.commands: list[str] = re.findall(r"^\$ (.*)", page, re.MULTILINE)
         """Commands without `$` need a GPU, or change the project."""
 

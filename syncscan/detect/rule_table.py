@@ -121,4 +121,4 @@ def table_of(rule: str) -> RuleTable:
     return RuleTable(FOLDER / "syncs" / f"{rule}.toml")
 
 
-__all__ = ["TablePlace", "RuleTable", "table_of"]
+__all__ = ["RuleTable", "TablePlace", "table_of"]
