@@ -5,9 +5,8 @@ Loaded by pytest wherever syncscan is installed, so that nothing is imported her
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +78,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if _is_dry(item, limit):
         if limit.wait_ms is not None:
             pytest.skip(NO_TIMES)
-        _run_dry(item, limit)
+        from syncscan.testing.dry_item import DryItem
+
+        setattr(item, _DRY, DryItem(item, _watched(item), limit.device, limit.warmup if _tells_steps(item) else 0))
     elif limit.dry or device.vendor() is None:
         pytest.skip(NO_DEVICE)
 
@@ -87,19 +88,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Run the teardown of a dry run's own fixtures on its device, and remove what the test wrote."""
-    mark = _mark(item)
-    if mark is None or _DRY not in vars(item):
-        yield
-        return
-    files, failure = vars(item).pop(_DRY), None
-    del item.setup, item.runtest
-    if files is not None:
-        part = functools.partial(item.session._setupstate.teardown_exact, item.parent)  # type: ignore[arg-type]
-        try:
-            files.call(_on_device(_limit(mark).device, part))
-        except BaseException as error:
-            failure = error
-        files.close()
+    dry = vars(item).pop(_DRY, None)
+    failure = dry.end() if dry is not None else None
     outcome: Any = yield
     if failure is not None:
         outcome.force_exception(failure)
@@ -210,75 +200,6 @@ def _will_be_dry(item: pytest.Item) -> bool:
         return False
 
 
-def _run_dry(item: pytest.Item, limit: SyncLimit) -> None:
-    """Have a test and its own fixtures run dry, with files of its own; fixtures shared with other tests don't."""
-    from syncscan.testing.scratch_files import TestFiles
-
-    setup, test, watched = item.setup, item.runtest, _watched(item)
-    warmup = limit.warmup if _tells_steps(item) else 0
-    factory = getattr(item.config, "_tmp_path_factory", None)  # its folder is made when it is first asked for
-
-    def set_up() -> None:
-        __tracebackhide__ = True
-        for name in _shared(item):
-            item._request.getfixturevalue(name)  # type: ignore[attr-defined]
-        _name_connections(item.config)
-        files = TestFiles([factory.getbasetemp()] if factory is not None else [])
-        item.config.add_cleanup(files.close)  # where the test is interrupted
-        setattr(item, _DRY, files)
-        files.call(_on_device(limit.device, setup))
-
-    def run() -> None:
-        __tracebackhide__ = True
-        getattr(item, _DRY).call(watched.pretended(warmup, limit.device)(test))
-
-    setattr(item, _DRY, None)
-    item.setup, item.runtest = set_up, run  # type: ignore[method-assign]
-
-
-def _name_connections(config: pytest.Config) -> None:
-    """Name each other machine before a dry test first connects to it; set up once."""
-    from syncscan.report.printable import printable
-    from syncscan.scratch.connections import name_connections
-    from syncscan.testing.scratch_files import TestFiles
-
-    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or hasattr(config, _NAMED):
-        return
-    setattr(config, _NAMED, True)
-
-    def tell(machine: str) -> None:
-        reporter.ensure_newline()
-        reporter.write_line(f"syncscan: {printable(machine)}: what a test sends there isn't held back")
-
-    name_connections(tell, lambda: TestFiles.is_running)
-
-
-def _shared(item: pytest.Item) -> Iterator[str]:
-    """Yield the fixtures that a test shares with others, in their order."""
-    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    yield from (
-        name for name in getattr(item, "fixturenames", ()) if name in known and known[name][-1].scope != "function"
-    )
-
-
-def _on_device(device: str, part: Callable[[], object]) -> Callable[[], None]:
-    """Return a function that calls another on a simulated device, without recording."""
-    from syncscan.dryrun.device_kinds import kind_of
-    from syncscan.dryrun.pretence import Pretence
-
-    def run() -> None:
-        __tracebackhide__ = True
-        pretence = Pretence(kind=kind_of(device))
-        pretence.begin()
-        try:
-            part()
-        finally:
-            pretence.end()
-
-    return run
-
-
 def _name(item: pytest.Item) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", item.nodeid).strip("_")
 
@@ -310,7 +231,6 @@ def _limit(mark: pytest.Mark) -> SyncLimit:
 
 _KEY = "_syncscan_watched"
 _DRY = "_syncscan_dry"
-_NAMED = "_syncscan_named"
 
 
 def _watched(item: pytest.Item) -> WatchedTest:
