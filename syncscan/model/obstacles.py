@@ -117,3 +117,8 @@ def in_words(obstacles: Sequence[Obstacle]) -> str:
 def prevented(obstacles: Sequence[Obstacle]) -> frozenset[str]:
     """Return the ways to launch that can't be had."""
     return frozenset(way for obstacle in obstacles for way in obstacle.prevents)
+
+
+def standing(obstacles: Sequence[Obstacle], removed: bool) -> list[Obstacle]:
+    """Return the obstacles that a step has with its syncs, or with them `removed`: then nothing reads sizes."""
+    return [obstacle for obstacle in obstacles if not (removed and obstacle.kind is ObstacleKind.DATA_SIZES)]

@@ -14,7 +14,7 @@ from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.obstacles import Obstacle, ObstacleKind, in_words, prevented
+from syncscan.model.obstacles import Obstacle, in_words, prevented, standing
 from syncscan.model.projection import Pipeline, Projection, StepAfter
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.schedule import Schedule
@@ -225,7 +225,7 @@ class Projector:
         Raises:
             UsageError: its way to launch raises.
         """
-        met = [o for o in self.obstacles if not (o.kind is ObstacleKind.DATA_SIZES and projection.removed)]
+        met = standing(self.obstacles, bool(projection.removed))
         if COMPILE in prevented(met) and projection.launches in (COMPILE, REDUCE_OVERHEAD):
             raise UsageError(f"{self.trace.info.path} can't be compiled: {met[0].clause}.", met[0].fix)
         if projection.launches in (EAGER, COMPILE) or not met:

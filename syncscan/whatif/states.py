@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain, Segment
-from syncscan.model.obstacles import Obstacle, ObstacleKind, in_words, prevented
+from syncscan.model.obstacles import Obstacle, in_words, prevented, standing
 from syncscan.model.projection import Projection
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.model.step import REPEATABILITY
@@ -82,13 +82,8 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
 
 def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:
     """Return the way to launch with the least launches that can be had, with or without the step's syncs."""
-    gone = prevented(_met(obstacles, removed))
+    gone = prevented(standing(obstacles, removed))
     return next((way for way in (REDUCE_OVERHEAD, COMPILE) if way not in gone), EAGER)
-
-
-def _met(obstacles: Sequence[Obstacle], removed: bool) -> list[Obstacle]:
-    """Return the obstacles that a step has with its syncs, or without: then nothing reads sizes."""
-    return [o for o in obstacles if not (removed and o.kind is ObstacleKind.DATA_SIZES)]
 
 
 def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
@@ -153,7 +148,7 @@ def _states(
     for launches in (EAGER, COMPILE, REDUCE_OVERHEAD):
         for removed in (False, True) if program else (False,):
             same = launches == EAGER and not removed
-            if not same and launches not in prevented(_met(obstacles, removed)):
+            if not same and launches not in prevented(standing(obstacles, removed)):
                 states.append(_state(projector.joint(launches).projection(program if removed else []), removed))
     plain = projector.calibrated()
     base = plain.before.period * plain.unit
@@ -195,7 +190,7 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     range has both; what another habit is about isn't saved there. Where an obstacle is in the way of graphs, what
     launches take is an upper bound.
     """
-    if _met(obstacles, removed=True):
+    if standing(obstacles, removed=True):
         return _at_most(habit, obstacles)
     parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)
     best = _best(obstacles, removed=False)
