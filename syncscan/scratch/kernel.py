@@ -152,18 +152,28 @@ class _Tree:
         new = Path(self._new(path))
         for entry in os.scandir(path):
             copy = new / entry.name
-            if entry.is_symlink():
-                copy.symlink_to(os.readlink(entry.path))
-            elif entry.is_dir(follow_symlinks=False):
-                copy.mkdir()
-                self._place(entry.path)
-            elif entry.is_file() and entry.stat().st_size <= LARGEST_COPY and os.access(entry.path, os.R_OK):
-                shutil.copy2(entry.path, copy)
-            else:
-                copy.touch()
-                self._read_only(entry.path)
+            try:
+                self._entry(entry, copy)
+            except FileNotFoundError:
+                if os.path.lexists(entry.path):
+                    raise
+                # Another process has removed it meanwhile. If something is mounted there already, this fails.
+                copy.rmdir() if copy.is_dir() else copy.unlink(missing_ok=True)
         _make_alike(path, new)
         self._copies[str(new)] = path
+
+    def _entry(self, entry: os.DirEntry[str], copy: Path) -> None:
+        """Make an entry of such a folder anew."""
+        if entry.is_symlink():
+            copy.symlink_to(os.readlink(entry.path))
+        elif entry.is_dir(follow_symlinks=False):
+            copy.mkdir()
+            self._place(entry.path)
+        elif entry.is_file() and entry.stat().st_size <= LARGEST_COPY and os.access(entry.path, os.R_OK):
+            shutil.copy2(entry.path, copy)
+        else:
+            copy.touch()
+            self._read_only(entry.path)
 
     def _read_only(self, path: str) -> None:
         """Show what can't be overlaid, and refuse to have it written."""
