@@ -19,13 +19,10 @@ from types import CodeType
 from typing import Any
 
 from syncscan.live.sampler import RATE, Tick
-from syncscan.live.tally import HourTally
 from syncscan.live.thread_position import ThreadPosition
 from syncscan.live.watch import INTERVAL_S, Watch
 
 DAY_S = 86_400
-WINDOWS = 180
-"""Windows of an hour."""
 MOST_BYTES, FILES = 1_000_000, 3
 """Size at which the watch's file is moved aside, and older files that stay."""
 
@@ -44,12 +41,6 @@ class Driven(Watch):
         """End a window, of the usual length."""
         self._window_at -= INTERVAL_S
         self._close_window()
-
-    def hour(self) -> HourTally:
-        """End an hour, and return what it had counted."""
-        tally = self._hour
-        self._close_hour()
-        return tally
 
 
 class _Given:
@@ -112,8 +103,6 @@ def day(seconds: float, parts: int, seed: int = 0) -> list[tuple[int, int]]:
             for thread in come:
                 thread.join()
             watch.window()
-            if number % WINDOWS == WINDOWS - 1:
-                watch.hour()
             if (number + 1) % max(1, windows // parts) == 0:
                 del codes
                 gc.collect()

@@ -1,4 +1,4 @@
-"""Read a watch's file, with the older parts that were moved aside, into windows, hours and alarms."""
+"""Read a watch's file, with the older parts that were moved aside, into windows and alarms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
-from syncscan.live.record import DECODER, SCHEMA, Alarm, Begin, Captured, End, Hour, Record, Window
+from syncscan.live.record import DECODER, SCHEMA, Alarm, Begin, Captured, End, Record, Window
 
 SUFFIX = ".watch.jsonl"
 RECORDS = "/records"
@@ -29,7 +29,6 @@ class WatchRecords(msgspec.Struct, frozen=True):
     path: str
     begin: Begin | None
     windows: tuple[Window, ...] = ()
-    hours: tuple[Hour, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     captures: tuple[Captured, ...] = ()
     end: End | None = None
@@ -113,7 +112,6 @@ def of_records(path: str, records: Sequence[Record]) -> WatchRecords:
         path,
         next((r for r in records if isinstance(r, Begin)), None),
         tuple(r for r in records if isinstance(r, Window)),
-        tuple(r for r in records if isinstance(r, Hour)),
         tuple(r for r in records if isinstance(r, Alarm)),
         tuple(r for r in records if isinstance(r, Captured)),
         next((r for r in reversed(records) if isinstance(r, End)), None),

@@ -89,33 +89,6 @@ class Window(_Record, frozen=True, tag="window", kw_only=True):
     threads: tuple[WatchedThread, ...] = ()
 
 
-class HourLine(msgspec.Struct, frozen=True):
-    """A line's windows of an hour: mean and quantiles of its shares."""
-
-    file: str
-    line: int
-    function: str
-    rule: str
-    share: float
-    waiting: float
-    p10: float
-    p50: float
-    p90: float
-    highest: float
-    us_per_step: float | None
-
-
-class Hour(_Record, frozen=True, tag="hour", kw_only=True):
-    """An hour of a run, or the rest of one at its end."""
-
-    seconds: float
-    windows: int
-    step: WindowSteps | None
-    samples: int
-    waiting: float
-    lines: tuple[HourLine, ...]
-
-
 class Alarm(_Record, frozen=True, tag="alarm", kw_only=True):
     """A line that waits more than it did before."""
 
@@ -151,7 +124,7 @@ class End(_Record, frozen=True, tag="end", kw_only=True):
     """Lines of this file that couldn't be written."""
 
 
-Record = Begin | Window | Hour | Alarm | Captured | End
+Record = Begin | Window | Alarm | Captured | End
 
 ENCODER = msgspec.json.Encoder()
 DECODER = msgspec.json.Decoder(Record)
@@ -164,8 +137,6 @@ __all__ = [
     "Begin",
     "Captured",
     "End",
-    "Hour",
-    "HourLine",
     "Record",
     "WatchedLine",
     "WatchedThread",

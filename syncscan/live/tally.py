@@ -1,19 +1,17 @@
-"""Count samples by line and steps by time, for a window and for an hour, in a bounded memory."""
+"""Count samples by line and steps by time, for a window, in a bounded memory."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
 
-from syncscan.live.record import Hour, HourLine, WatchedLine, WatchedThread, Window, WindowSteps
+from syncscan.live.record import WatchedLine, WatchedThread, Window, WindowSteps
 from syncscan.live.thread_position import DEVICE, HOST, INPUT, PEERS, ThreadPosition
 
 MOST_LINES = 256
-"""Most lines that a window counts, and an hour; further ones count together."""
+"""Most lines that a window counts; further ones count together."""
 SHOWN = 20
 """Most lines that a window lists."""
-SHOWN_OF_AN_HOUR = 40
 _WIDTH = math.log(1.02)
 """Width of a bucket of times: a quantile is known to 1 %."""
 
@@ -33,12 +31,6 @@ class Durations:
         self._buckets[int(math.log(max(ns, 1)) / _WIDTH)] += 1
         self.count += 1
         self.total += ns
-
-    def merge(self, other: Durations) -> None:
-        """Count what another has counted."""
-        self._buckets.update(other._buckets)
-        self.count += other.count
-        self.total += other.total
 
     def quantile(self, share: float) -> float:
         """Return the time in ns below which this share of them lies."""
@@ -113,10 +105,9 @@ class Tally:
             threads=tuple(sorted(self._top_threads(), key=lambda thread: -thread.share))[:SHOWN],
         )
 
-    def shares(self) -> dict[Key, tuple[float, float, str]]:
-        """Return the share of each line, the part of it that waited for the device, and its rule."""
-        n = max(1, self.samples)
-        return {k: (c.total() / n, c[DEVICE] / n, self._rules.get(k, "")) for k, c in self._kinds.items()}
+    def rule(self, key: Key) -> str:
+        """Return the rule of a line's waits; empty without one."""
+        return self._rules.get(key, "")
 
     def _part(self, kind: str) -> float:
         return round(sum(kinds[kind] for kinds in self._kinds.values()) / max(1, self.samples), 4)
@@ -141,57 +132,4 @@ class Tally:
         return rows
 
 
-class HourTally:
-    """Windows of one hour."""
-
-    def __init__(self) -> None:
-        self.windows = self.samples = 0
-        self.seconds = 0.0
-        self._waiting = 0.0
-        self._steps = Durations()
-        self._shares: dict[Key, list[tuple[float, float, int]]] = defaultdict(list)
-        self._rules: dict[Key, str] = {}
-
-    def add(self, tally: Tally, window: Window) -> None:
-        """Count a window."""
-        self.windows += 1
-        self.samples += tally.samples
-        self.seconds += window.seconds
-        self._waiting += window.waiting * tally.samples
-        self._steps.merge(tally.steps)
-        for key, (share, waiting, rule) in tally.shares().items():
-            if key in self._shares or len(self._shares) < MOST_LINES:
-                self._shares[key].append((share, waiting, tally.samples))
-                if rule:
-                    self._rules[key] = rule
-
-    def hour(self, at: float) -> Hour:
-        """Return what is stored of the hour."""
-        lines = sorted((self._line(key) for key in self._shares), key=lambda line: -line.share)
-        return Hour(
-            at=at,
-            seconds=round(self.seconds, 3),
-            windows=self.windows,
-            step=self._steps.times(),
-            samples=self.samples,
-            waiting=round(self._waiting / max(1, self.samples), 4),
-            lines=tuple(lines[:SHOWN_OF_AN_HOUR]),
-        )
-
-    def _line(self, key: Key) -> HourLine:
-        rows = self._shares[key]
-        n = max(1, self.samples)
-        share, waiting = (sum(row[k] * row[2] for row in rows) / n for k in (0, 1))
-        values = sorted([row[0] for row in rows] + [0.0] * (self.windows - len(rows)))
-        low, middle, high = (round(_quantile(values, q), 4) for q in (0.1, 0.5, 0.9))
-        per_step = round(share * self.seconds * 1e6 / self._steps.count, 1) if self._steps.count else None
-        rule, top = self._rules.get(key, ""), round(values[-1], 4)
-        return HourLine(*key, rule, round(share, 4), round(waiting, 4), low, middle, high, top, per_step)
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, by the nearest of them."""
-    return values[min(len(values) - 1, int(share * len(values)))]
-
-
-__all__ = ["Durations", "HourTally", "Key", "Tally"]
+__all__ = ["Durations", "Key", "Tally"]

@@ -1,7 +1,7 @@
 """Watch a program for as long as it runs: where its step's host is, by line, and how much of that is waiting.
 
 A sampler tells where the thread is, some 23 times a second; a thread of the watch's own counts that by line, writes a
-window every 20 seconds and an hour every hour, and judges whether a line's share has grown. A step costs its thread one
+window every 20 seconds, and judges whether a line's share has grown. A step costs its thread one
 clock. In a forked child nothing of it runs.
 """
 
@@ -39,7 +39,7 @@ from syncscan.live.metrics import Sink, close
 from syncscan.live.other_threads import LateSamples, OtherThreads
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
-from syncscan.live.tally import HourTally, Key, Tally
+from syncscan.live.tally import Key, Tally
 from syncscan.live.thread_position import DEVICE, HOST, PositionLookup
 
 INTERVAL_S = 20.0
@@ -50,7 +50,6 @@ THREADS_EVERY = 6
 """Counts of which one also reads where the other threads are."""
 MOST_ENDS = 1 << 16
 """Most ends of steps between two counts."""
-HOUR_S = 3600.0
 
 logger = logging.getLogger("syncscan.watch")
 
@@ -148,7 +147,7 @@ class Watch:
         if not self._lazy:
             self._open()
         self._places, self._began = PositionLookup(), time.time()
-        self._tally, self._hour = Tally(), HourTally()
+        self._tally = Tally()
         self._alarms, self._usual = Alarms(), Usual()
         self._others, self._late = OtherThreads(), LateSamples()
         self._sampler = sampler_of(self._ident, self._rate, timer=self._timer)
@@ -170,7 +169,7 @@ class Watch:
         self._mark()
 
     def stop(self) -> None:
-        """End the watch: the last window and hour are written, and nothing of it is left in the process."""
+        """End the watch: the last window is written, and nothing of it is left in the process."""
         if Watch.running is not self or os.getpid() != self._pid:
             return
         Watch.running = None
@@ -184,7 +183,6 @@ class Watch:
             if self._sampler is not None:
                 self._sampler.stop()
             self._close_window()
-            self._close_hour()
             if self._journal is not None:
                 lost = self._journal.lost
                 self._write(End(at=time.time(), total_steps=self.steps, samples=self.samples, lost=lost))
@@ -306,7 +304,7 @@ class Watch:
     def _run(self) -> None:
         """Count, write and judge until the watch is stopped; what goes wrong is logged, and ends it."""
         try:
-            self._window_at = self._hour_at = time.monotonic()
+            self._window_at = time.monotonic()
             turn = 0
             while not self._over.wait(min(DRAIN_S, self._interval / 2)):
                 turn += 1
@@ -317,8 +315,6 @@ class Watch:
                     now = time.monotonic()
                     if now - self._window_at >= self._interval:
                         self._close_window()
-                    if now - self._hour_at >= HOUR_S:
-                        self._close_hour()
         except Exception as error:
             logger.warning("syncscan's watch ended: %s: %s", type(error).__name__, error)
 
@@ -371,18 +367,11 @@ class Watch:
         if seconds <= 0 or not (self._tally.samples or self._tally.steps.count):
             return
         window: Window = self._tally.window(time.time(), seconds, self.steps)
-        self._hour.add(self._tally, window)
         self._tally = Tally()
         self._write(window)
 
-    def _close_hour(self) -> None:
-        self._hour_at = time.monotonic()
-        if self._hour.windows:
-            self._write(self._hour.hour(time.time()))
-        self._hour = HourTally()
-
     def _alarm(self, key: Key, before: float, now: float) -> None:
-        rule = self._tally.shares().get(key, (0.0, 0.0, ""))[2]
+        rule = self._tally.rule(key)
         file, line, function = key
         alarm = Alarm(
             at=time.time(),

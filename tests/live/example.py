@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncscan.live.reading import WatchRecords, of_records
-from syncscan.live.record import Alarm, Begin, Captured, End, Hour, HourLine, Record, WatchedLine, Window, WindowSteps
+from syncscan.live.record import Alarm, Begin, Captured, End, Record, WatchedLine, Window, WindowSteps
 
 AT = 1_790_000_000.0
 
@@ -43,13 +43,6 @@ def window(number: int, waiting: float = 0.3, ms: float = 100.0, peers: float = 
         lines=lines,
         others=0.1,
     )
-
-
-def hour(number: int, waiting: float = 0.3) -> Hour:
-    row = HourLine("/job/train.py", 41, "step", "item", waiting, waiting, 0.2, waiting, 0.4, 0.5, waiting * 1e5)
-    steps = WindowSteps(36_000, 1e5, 1e5, 1.2e5, 2e5)
-    at = AT + 3600 * number
-    return Hour(at=at, seconds=3600.0, windows=180, step=steps, samples=82_800, waiting=waiting, lines=(row,))
 
 
 ALARM = Alarm(

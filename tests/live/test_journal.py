@@ -9,16 +9,16 @@ import pytest
 from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.live.journal import Journal
 from syncscan.live.reading import files_of, read
-from tests.live.example import END, begin, hour, window
+from tests.live.example import END, begin, window
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "a.watch.jsonl")
-    for record in (begin(), window(1), hour(1), END):
+    for record in (begin(), window(1), END):
         journal.write(record)
     journal.close()
     watched = read(tmp_path / "a.watch.jsonl")
-    assert (watched.begin, watched.windows, watched.hours, watched.end) == (begin(), (window(1),), (hour(1),), END)
+    assert (watched.begin, watched.windows, watched.end) == (begin(), (window(1),), END)
 
 
 def test_the_file_rotates_and_its_parts_are_read_in_order(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_script_runs_to_its_end_and_is_watched(tmp_path: Path) -> None:
     (file,) = files_of(str(tmp_path / "w"))
     record = read(file)
     assert record.begin is not None
-    assert (record.begin.program, record.hours[-1].step and record.hours[-1].step.count) == ("train", 79)
+    assert (record.begin.program, sum(w.step.count for w in record.windows if w.step)) == ("train", 79)
     assert f"syncscan watch w/{file.name}" in printed
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from syncscan.live.tally import MOST_LINES, Durations, HourTally, Tally
+from syncscan.live.tally import MOST_LINES, Durations, Tally
 from syncscan.live.thread_position import DEVICE, HOST, INPUT, ThreadPosition
 
 
@@ -47,22 +47,6 @@ def test_quantiles_of_times_are_known_to_two_percent() -> None:
     for share in (0.1, 0.5, 0.9, 0.99):
         assert times.quantile(share) == pytest.approx(values[int(share * len(values))], rel=0.02)
     assert len(times._buckets) < 500
-
-
-def test_an_hour_has_a_line_s_quantiles_over_its_windows() -> None:
-    """A line that isn't in a window has none of it there."""
-    hour = HourTally()
-    for number in range(10):
-        tally = Tally()
-        tally.add(stand(1), 100 - 10 * number)
-        if number:
-            tally.add(stand(2, DEVICE, "item"), 10 * number)
-        tally.steps.add(1_000_000)
-        hour.add(tally, tally.window(1.0, 1.0, number))
-    record = hour.hour(1.0)
-    waits = next(line for line in record.lines if line.line == 2)
-    assert (record.windows, record.samples, record.waiting) == (10, 1000, 0.45)
-    assert (waits.share, waits.p10, waits.p50, waits.p90, waits.highest) == (0.45, 0.1, 0.5, 0.9, 0.9)
 
 
 def test_another_thread_shows_where_it_is_in_the_program() -> None:

@@ -55,7 +55,7 @@ def test_steps_and_lines_are_counted_and_nothing_is_left(tmp_path: Path) -> None
     assert sum(w.step.count for w in watched.windows if w.step) == 99
     assert watched.end is not None
     assert watched.end.total_steps == 100
-    top = watched.hours[-1].lines[0]
+    top = watched.windows[-1].lines[0]
     assert (Path(top.file).name, top.function) == ("test_watch.py", "train")
     assert top.share > 0.5
 
