@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from syncscan.dryrun import stand_ins
+from syncscan.dryrun import stand_ins, tensor_memory
 from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import DryWait
+from syncscan.dryrun.tensor_memory import DEVICE
 from syncscan.dryrun.wait_table import synchronize
 from syncscan.dryrun.work_order import DEFAULT
 
@@ -151,7 +152,8 @@ class _Device:
         parse = torch._C._nn._parse_to
 
         def _parse_to(*args: Any, **kwargs: Any) -> Any:  # torch tells modes the name of what it finds here
-            return parse(*map(_device_of, args), **kwargs)
+            device, *others = parse(*map(_device_of, args), **kwargs)
+            return (_place_of_first((*args, *kwargs.values())) or device, *others)
 
         self._on(torch._C._nn, _parse_to=_parse_to)
 
@@ -325,6 +327,12 @@ def _available() -> bool:
 
 _available.pretended = True  # type: ignore[attr-defined]
 """By this `capture.device` knows that nothing can be recorded or guarded."""
+
+
+def _place_of_first(values: Any) -> Any:
+    """Return the simulated device where the first tensor among some values lies there; None otherwise."""
+    first = next((value for value in values if isinstance(value, torch.Tensor)), None)
+    return simulated().device if first is not None and tensor_memory.place_of(first) == DEVICE else None
 
 
 def _device_of(value: Any) -> Any:

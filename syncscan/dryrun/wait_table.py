@@ -341,6 +341,8 @@ WAITS: dict[str, Rule] = {
     "aten::_to_sparse.sparse_dim": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
     "aten::_to_sparse_csr": _to_compressed,
     "aten::_to_sparse_csc": _to_compressed,
+    "aten::_to_sparse_bsr": _to_compressed,
+    "aten::_to_sparse_bsc": _to_compressed,
     "aten::bmm": _sparse_bmm,
     "aten::_sparse_softmax": _always(synchronize("aten::_sparse_softmax")),
     "aten::_sparse_log_softmax": _always(synchronize("aten::_sparse_log_softmax")),

@@ -587,6 +587,18 @@ def test_counters_of_an_optimizer_under_a_default_device_are_read_back() -> None
     assert sum(f.count for f in reads) == 2
 
 
+@pytest.mark.parametrize("name", ["tensor", None])
+def test_a_module_moves_beside_a_tensor(name: str | None) -> None:
+    """`module.to(tensor)` takes its device and type."""
+
+    def block() -> None:
+        there = torch.ones(1, device="cuda")
+        net = torch.nn.Linear(2, 2)
+        assert (net.to(**{name: there}) if name else net.to(there)).weight.is_cuda
+
+    assert [finding.rule for finding in dry(block).findings] == ["to-device"]
+
+
 @pytest.mark.parametrize("device", ["cuda", torch.device("cuda"), torch.device("cuda", 0)])
 def test_a_module_moves_to_a_device_that_is_named_by_keyword(device: Any) -> None:
     """`module.to(device=device)` copies each parameter and buffer, as `module.to(device)` does."""
