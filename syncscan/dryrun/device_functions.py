@@ -250,8 +250,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         given = dict(kwargs)
         place: Any = Unsaid
         dtype = given.pop("dtype", None)
-        if "other" in given:
-            positional.insert(0, given.pop("other"))
+        if "tensor" in given:
+            positional.insert(0, given.pop("tensor"))
         if positional and isinstance(positional[0], _Tensor):
             other = positional.pop(0)
             place, dtype = tensor_memory.place_of(other), other.dtype
