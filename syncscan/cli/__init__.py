@@ -63,9 +63,9 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        if name not in COMMANDS and _is_trace(name):
-            args = ["analyze", *args]
-            name = "analyze"
+        if name not in COMMANDS and (meant := _meant(name)):
+            args = [*meant, *args]
+            name = args[0]
         if name and not name.startswith("-") and name not in COMMANDS:
             import difflib
 
@@ -77,8 +77,17 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _meant(word: str) -> list[str]:
+    """Return the command for a word that is none: a script is profiled, a process watched, a trace analyzed."""
+    if word.endswith(".py") and Path(word).is_file():
+        return ["profile"]
+    if word.isdecimal():
+        return ["attach", "--watch"]
+    return ["analyze"] if _is_trace(word) else []
+
+
 def _is_trace(word: str) -> bool:
-    """Return whether a word names a file or folder rather than a command: `syncscan TRACE` analyzes it."""
+    """Return whether a word names a file or folder."""
     named = word.endswith((".json", ".json.gz", ".json.zst", ".json.xz", ".json.bz2"))
     return named or (bool(word) and (Path(word).is_file() or ("/" in word and Path(word).is_dir())))
 
