@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_SHARED = ("__init__", "builder", "conftest", "registers")
+_SHARED = ("__init__", "builder", "conftest", "registers", "load/__init__", "load/reference")
 """The modules that all tests stand on."""
 
 
@@ -42,8 +42,9 @@ class WorkedPage:
             shutil.copytree(ROOT / name, folder / name, ignore=without)
         for name in (
             "pyproject.toml",
-            *(f"tests/{own}.py" for own in ("__init__", "builder", "conftest", "registers")),
+            *(f"tests/{name}.py" for name in _SHARED),
         ):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         for path, source in self.files:
             (folder / path).write_text(source, encoding="utf-8")
