@@ -34,7 +34,8 @@ EACH, SELDOM = 1_000, 7
 """First calls that are looked at, each of them, and how many later calls share a look until the loop is chosen: a look
 takes a third of what the rest of the dry run takes for a small op."""
 AGAIN = 1_000
-"""Looks after which a program that caught the stop is stopped again: what runs at its end is left in peace."""
+"""Looks after which a program that caught the stop is stopped again: what runs at its end is left in peace. One that
+catches it time and again, in each round of a loop, is left less and less of it."""
 
 
 class Patience(NamedTuple):
@@ -93,7 +94,7 @@ class ProgramRounds:
         self.repeated: RepeatedLoop | None = None
         """The loop whose rounds are the steps, once it is known."""
         self._stop: Callable[[], None] | None = None
-        self._next_stop = 0
+        self._next_stop, self._left_alone = 0, AGAIN
 
     def look(self, frame: FrameType | None, call: str) -> None:
         """Look where the program is.
@@ -133,7 +134,8 @@ class ProgramRounds:
     def stop_again(self, stop: Callable[[], None]) -> None:
         """Call this after a while at a look, and again: a program may catch what it raises, and go on."""
         self.close()
-        self._stop, self._next_stop = stop, self._looks + AGAIN
+        self._stop, self._next_stop = stop, self._looks + self._left_alone
+        self._left_alone = max(1, self._left_alone // 10)
 
     def _came_round(self, moved: Move) -> RepeatedLoop | None:
         """Return the innermost loop of a function that came round as it went back, or made the same call again."""

@@ -105,3 +105,15 @@ def test_what_catches_the_stop_is_stopped_again(tmp_path: Path, monkeypatch: pyt
         "while True:\n    net(torch.ones(1, 4, device='cuda'))\n",
     )
     assert dryrun(tmp_path / "mine.py", caught)["step"]["count"] == 3
+
+
+def test_what_catches_every_stop_is_left_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that catches all ends after its rounds, which then do nothing but fail."""
+    monkeypatch.setattr(program_rounds, "AGAIN", 100)
+    rounds, stops = program_rounds.ProgramRounds(lambda: 0, lambda loop: None, lambda: None), []
+    rounds.stop_again(lambda: stops.append(True))
+    after = []
+    for _ in range(114):
+        rounds.look(None, "add")
+        after.append(len(stops))
+    assert (after[98], after[99], after[108], after[109:]) == (0, 1, 1, [2, 3, 4, 5, 6])
