@@ -105,7 +105,10 @@ _USERS = ("demo", "profile", "dryrun")
 @click.version_option(__version__, "-V", "--version", prog_name="syncscan")
 @click.pass_context
 def group(ctx: click.Context, max_memory: int | None) -> None:
-    """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain."""
+    """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain.
+
+    Without a command, a script (NAME.py) is profiled, a trace analyzed, and a process, by its id, watched.
+    """
     if ctx.invoked_subcommand not in _USERS and threading.current_thread() is threading.main_thread():
         ctx.with_resource(streams.ended_by_signals())
 
