@@ -197,13 +197,37 @@ def _holds(node: ast.stmt, line: int) -> bool:
 
 def _inference(tree: ast.Module, networks: frozenset[str]) -> tuple[str, int] | None:
     """Return a network that is trained and called in inference mode too, and the line of that call."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     regions = list(_regions(tree))
-    trained = _called_beside_backward(tree, networks, regions)
-    for node in ast.walk(tree):
-        called = _name(node.func) if isinstance(node, ast.Call) else ""
-        if called in trained and any(_holds(region, node.lineno) for region in regions):  # type: ignore[attr-defined]
-            return called, node.lineno  # type: ignore[attr-defined]
+    trained = [(name, line) for name, line in _called_beside_backward(tree, functions, regions) if name in networks]
+    for region in regions:
+        for call in (node for node in ast.walk(region) if isinstance(node, ast.Call)):
+            name = _name(call.func)
+            lines = (line for called, line in trained if called == name)
+            if any(_is_one(functions, name, call.lineno, line) for line in lines):
+                return name, call.lineno
     return None
+
+
+def _is_one(functions: Sequence[ast.stmt], name: str, *lines: int) -> bool:
+    """Return whether a name in two lines may be one network: not where functions each have it of their own.
+
+    What one function has, another one has too if it is called there.
+    """
+    around = [[node for node in functions if _holds(node, line)] for line in lines]
+    owners = [next((node for node in those if name in _local(node)), None) for those in around]
+    if owners[0] is owners[1] or None not in owners:
+        return owners[0] is owners[1]
+    owner = owners[0] or owners[1]
+    called = around[1 if owners[0] else 0][-1:]
+    calls = (node for node in ast.walk(owner or ast.Pass()) if isinstance(node, ast.Call))
+    return any(_name(call.func).rpartition(".")[2] == getattr(node, "name", "") for call in calls for node in called)
+
+
+def _local(function: ast.stmt) -> frozenset[str]:
+    """Return the names that a function's own statements give values to."""
+    nodes = (n for child in ast.iter_child_nodes(function) for n in _inside_of(child) if isinstance(n, ast.Assign))
+    return frozenset(name for node in nodes for name in _given(node))
 
 
 def _regions(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -223,15 +247,15 @@ def _is_inference_mode(mode: ast.expr) -> bool:
     return _name(called).rpartition(".")[2] == "inference_mode" and not off
 
 
-def _called_beside_backward(tree: ast.Module, networks: frozenset[str], regions: Sequence[ast.stmt]) -> set[str]:
-    """Return the networks that a function calls, outside of these regions, that also runs a backward pass."""
-    called = set[str]()
-    for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, _Function))):
+def _called_beside_backward(
+    tree: ast.Module, functions: Sequence[ast.stmt], regions: Sequence[ast.stmt]
+) -> Iterator[tuple[str, int]]:
+    """Yield name and line of what functions that also run a backward pass call outside of these regions."""
+    for scope in (tree, *functions):
         calls = [n for child in ast.iter_child_nodes(scope) for n in _inside_of(child) if isinstance(n, ast.Call)]
         if any(isinstance(n.func, ast.Attribute) and n.func.attr == "backward" for n in calls):
-            names = {_name(n.func) for n in calls if not any(_holds(region, n.lineno) for region in regions)}
-            called |= names & networks
-    return called
+            outside = (n for n in calls if not any(_holds(region, n.lineno) for region in regions))
+            yield from ((_name(n.func), n.lineno) for n in outside)
 
 
 def _inside_of(node: ast.AST) -> Iterator[ast.AST]:

@@ -66,6 +66,8 @@ def test_what_has_memory_of_its_own_outlives_nothing(tmp_path: Path, source: str
 VALIDATES = "def validate(model, x):\n    model.eval()\n    with torch.{mode}():\n        return model(x)\n"
 STEPS = "def train(model):\n    for x in batches:\n        y = model(x)\n        y.backward()\n        y.item()\n"
 
+HANDS_ON = STEPS.replace("train(model):\n", "main():\n    model = Net()\n    validate(model, x)\n")
+
 
 @pytest.mark.parametrize(
     ("source", "where"),
@@ -74,8 +76,10 @@ STEPS = "def train(model):\n    for x in batches:\n        y = model(x)\n       
         (VALIDATES.format(mode="no_grad") + STEPS, ""),
         (VALIDATES.format(mode="inference_mode") + STEPS.replace("y.backward()", "pass"), ""),
         ("@torch.inference_mode()\ndef test(model, x):\n    return model(x)\n" + STEPS, ""),
+        (VALIDATES.format(mode="inference_mode").replace("model.eval()", "model = nn.Linear(2, 2).eval()") + STEPS, ""),
+        (VALIDATES.format(mode="inference_mode") + HANDS_ON, "`model`, train.py:4"),
     ],
-    ids=["with", "no_grad", "nothing trains", "no network's name"],
+    ids=["with", "no_grad", "nothing trains", "no network's name", "a network of its own", "handed on"],
 )
 def test_a_network_that_is_trained_is_also_called_in_inference_mode(tmp_path: Path, source: str, where: str) -> None:
     """By the name of a network that a function with a backward pass calls too."""
