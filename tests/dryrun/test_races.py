@@ -8,6 +8,7 @@ import inspect
 import io
 import pickle
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 import syncscan
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.habits import documentation
+from syncscan.model.finding import Finding
 from syncscan.model.race import Race, RaceKind
 from syncscan.model.race_examples import EXAMPLES
 
@@ -41,6 +43,21 @@ def races(program: Callable[[], Any]) -> list[Race]:
 def races_in(program: Callable[[], Any]) -> list[tuple[RaceKind, str]]:
     """Return kind and function of each race of a program."""
     return [(race.kind, race.second.function) for race in races(program)]
+
+
+def findings_of(program: Callable[[], Any]) -> tuple[Finding, ...]:
+    """Return the syncs of a program."""
+    with syncscan.pretend_gpu() as rec:
+        program()
+    return rec.analysis.findings
+
+
+def run_code(code: str) -> None:
+    """Run code as if it were this file's; one whose library isn't installed is skipped."""
+    try:
+        exec(compile(code, __file__, "exec"), {})
+    except ModuleNotFoundError as missing:
+        pytest.skip(str(missing))
 
 
 def source_lines(program: Callable[[], Any]) -> set[tuple[str, str]]:
@@ -315,29 +332,40 @@ def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind)
     assert races_in(lambda: run(right)) == []
 
 
-ASYNCHRONOUS = [
+ADVISED = [
     (preamble, doc)
     for preamble, docs in ((PREAMBLE, catalogue()), (documentation.PREAMBLE, documentation.catalogue()))
     for doc in docs
-    if re.search("non_blocking|[Ss]tream|Event", doc.code("Use instead"))
-    and not re.search(r"^Not run: \S", doc.sections["Use instead"], re.MULTILINE)
+    if not re.search(r"^Not run: \S", doc.sections["Use instead"], re.MULTILINE)
 ]
 
 
-@pytest.mark.parametrize(("preamble", "doc"), ASYNCHRONOUS, ids=[doc.id for _, doc in ASYNCHRONOUS])
+@pytest.mark.parametrize(("preamble", "doc"), ADVISED, ids=[doc.id for _, doc in ADVISED])
 def test_what_rules_and_habits_advise_has_no_race(preamble: str, doc: RuleDoc) -> None:
-    """Each page's `Use instead` that copies without waiting, or works on streams, runs dry."""
+    """Each page's `Use instead` runs dry."""
+    assert races_in(functools.partial(run_code, preamble + doc.code("Use instead"))) == []
 
-    def run() -> None:
-        exec(compile(preamble + doc.code("Use instead"), __file__, "exec"), {})
 
-    assert races_in(run) == []
+SYNCHRONIZED = [(preamble, doc) for preamble, doc in ADVISED if "synchronize()" in doc.code("Example")]
+
+
+@pytest.mark.parametrize(("preamble", "doc"), SYNCHRONIZED, ids=[doc.id for _, doc in SYNCHRONIZED])
+def test_to_remove_what_a_page_s_example_is_advised_to_remove_adds_no_race(preamble: str, doc: RuleDoc) -> None:
+    """Each `synchronize()` of an example whose finding says "Remove it"."""
+    code = preamble + doc.code("Example")
+    lines, kinds = code.splitlines(), Counter(kind for kind, _ in races_in(functools.partial(run_code, code)))
+    for finding in findings_of(functools.partial(run_code, code)):
+        source = finding.where.source
+        at = source.line - 1 if source and source.file == __file__ else None
+        if at is not None and finding.diagnosis.fix.startswith("Remove it") and "synchronize()" in lines[at]:
+            without = "\n".join([*lines[:at], emptied(lines[at]), *lines[at + 1 :]])
+            assert Counter(kind for kind, _ in races_in(functools.partial(run_code, without))) <= kinds, lines[at]
 
 
 def test_there_is_such_advice() -> None:
     """In rules of syncs and in habits."""
-    assert {doc.of_habit for _, doc in ASYNCHRONOUS} == {True, False}
-    assert len(ASYNCHRONOUS) >= 5
+    assert {doc.of_habit for _, doc in ADVISED} == {True, False}
+    assert len(ADVISED) >= 70
 
 
 def test_a_race_is_placed_at_both_lines() -> None:
@@ -351,11 +379,16 @@ def test_a_race_is_placed_at_both_lines() -> None:
     assert first.id != second.id
 
 
+def emptied(line: str) -> str:
+    """Return a line that does nothing, as far indented."""
+    return re.match(r"\s*", line)[0] + "pass"  # type: ignore[index]
+
+
 def without_line(program: Callable[..., Any], line: int) -> Callable[..., Any]:
     """Return a function of a file as it is where one of its lines does nothing."""
     path = Path(inspect.getsourcefile(program) or "")
     lines = path.read_text().splitlines()
-    lines[line - 1] = re.match(r"\s*", lines[line - 1])[0] + "pass"  # type: ignore[index]
+    lines[line - 1] = emptied(lines[line - 1])
     names: dict[str, Any] = {"__name__": program.__module__, "__file__": str(path)}
     pairs = list(PAIRS)
     exec(compile("\n".join(lines), str(path), "exec"), names)
