@@ -12,11 +12,13 @@ from syncscan.model.habit import Habit
 
 _MATTERS = (Severity.HIGH, Severity.MEDIUM)
 
-_Key = tuple[str, tuple[str, ...]]
+_Key = tuple[str, str, tuple[str, ...]]
 
 
 def habit_changes(before: Sequence[Analysis], after: Sequence[Analysis]) -> tuple[HabitChange, ...]:
-    """Return the habits that matter in every recording of one state and are in none of the other, by rule and scope.
+    """Return the habits that matter in every recording of one state and are in none of the other.
+
+    Habits of one rule and scope are one, but for those of different work that only samples show.
 
     Args:
         before: recordings of the earlier state, one or more.
@@ -33,4 +35,4 @@ def _only(these: Sequence[Analysis], those: Sequence[Analysis]) -> Iterator[Habi
 
 
 def _key(habit: Habit) -> _Key:
-    return habit.rule, tuple(map(unnumbered, habit.scope))
+    return habit.rule, habit.sampled.activity if habit.sampled else "", tuple(map(unnumbered, habit.scope))

@@ -21,17 +21,18 @@ from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Basis, Habit, HabitGain, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
+from syncscan.model.short_id import short_id
 from syncscan.model.step import Bound
 
 
 class WorkKind(enum.Enum):
-    """Kinds of work that a function is for."""
+    """Kinds of work that a function is for; the habit's page has texts by these names."""
 
-    LOGGING = enum.auto()
-    PROGRESS = enum.auto()
-    TOKENIZING = enum.auto()
-    COLLATING = enum.auto()
-    LOADING = enum.auto()
+    LOGGING = "logging"
+    PROGRESS = "progress"
+    TOKENIZING = "tokenizing"
+    COLLATING = "collating"
+    LOADING = "loading"
 
 
 PLACES = {
@@ -60,12 +61,13 @@ PLACES = {
     WorkKind.COLLATING: ("torch/utils/data/_utils/collate.py", "transformers/data/data_collator.py"),
 }
 """Packages, folders and files of each kind."""
-_ACTIVITIES = {
+ACTIVITIES = {
     WorkKind.PROGRESS: "draws a progress bar",
     WorkKind.LOGGING: "logs",
     WorkKind.TOKENIZING: "tokenizes texts",
     WorkKind.COLLATING: "collates a batch",
 }
+"""Work that is a habit, in words that follow "the thread"."""
 _COLLATES = re.compile(r"(\w+_)?collate(_\w+)?")
 """Names of functions that make a batch of samples."""
 _HANDING_ON = (WorkKind.LOGGING, WorkKind.PROGRESS)
@@ -118,8 +120,9 @@ def sampled_habit(context: Context, advice: Advice, kind: WorkKind) -> Iterable[
     sure = deviation(spent.samples)
     gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
     habit = context.habit(advice, [], spent.us, _evidence(context.sampled, spent))
-    placed = SampledTime(_ACTIVITIES[kind], spent.by_phase, in_ops=kind is WorkKind.COLLATING)
-    yield replace(habit, gain=gain, per_step=1.0, sampled=placed)
+    placed = SampledTime(ACTIVITIES[kind], spent.by_phase, in_ops=kind is WorkKind.COLLATING)
+    id = f"{advice.rule}-{short_id((advice.rule, kind.value))}"
+    yield replace(habit, id=id, gain=gain, per_step=1.0, sampled=placed)
 
 
 def by_phase(times: Iterable[tuple[Phase, float]]) -> tuple[tuple[Phase, float], ...]:

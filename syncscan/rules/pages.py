@@ -76,18 +76,24 @@ def habit_page(id: str) -> RuleDoc:
         cause=Area(header["area"]),
         summary=summary,
         sections=dict(_with_race(sections | advice, header)),
-        titles={"": header["name"]},
-        fixes={"": header["fix"]},
+        titles={"": header["name"], **_variants("title", header)},
+        fixes=_variants("fix", header),
         why=_plain(sections[WHY_OF_HABIT]),
         when_fine=_plain(sections[WHEN_FINE]),
     )
 
 
 @cache
-def advice_of(habit: str) -> Advice:
-    """Return the texts of a habit's page in the form in which a report shows them."""
+def advice_of(habit: str, variant: str = "") -> Advice:
+    """Return the texts of a habit's page in the form in which a report shows them.
+
+    Args:
+        habit: its id.
+        variant: which of the page's titles and fixes, if it has several.
+    """
     page = habit_page(habit)
-    return Advice(page.id, Area(page.cause), page.name, page.why, page.fixes[""], page.when_fine)
+    title, fix = page.titles[variant], page.fixes[variant]
+    return Advice(page.id, Area(page.cause), title, page.why, fix, page.when_fine)
 
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)

@@ -30,7 +30,7 @@ from tests.report.example import LAUNCHES
 
 STALLS = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
 TRUTH = json.loads((STALLS / "truth.json").read_text())
-RULES = "tokenize-on-step collate-on-step logging-on-step progress-bar first-touch lock-held".split()
+RULES = "side-work first-touch lock-held".split()
 RECORDED = [name for name in TRUTH if PROGRAMS[name].rule in RULES]
 SHORT = {"first_touch_arrays": 0.27, "lock_busy": 0.18}
 """Recordings where less is drawn: the likely cost leaves out freeing the memory, and part of the waits lies in ops."""

@@ -35,10 +35,7 @@ ORDER = (
     "allocation-storm",
     "lock-held",
     "first-touch",
-    "progress-bar",
-    "logging-on-step",
-    "tokenize-on-step",
-    "collate-on-step",
+    "side-work",
     "launch-bound",
     "copy-in-line",
 )
