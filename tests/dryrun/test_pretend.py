@@ -592,10 +592,10 @@ def test_a_module_moves_beside_a_tensor(name: str | None) -> None:
     """`module.to(tensor)` takes its device and type."""
 
     def block() -> None:
-        there = torch.ones(1, device="cuda")
+        anchor = torch.ones(1, device="cuda")
         net = torch.nn.Linear(2, 2)
-        assert (net.to(**{name: there}) if name else net.to(there)).weight.is_cuda
-        assert (net.bias.to(**{name: there}) if name else net.bias.to(there)).is_cuda
+        assert (net.to(**{name: anchor}) if name else net.to(anchor)).weight.is_cuda
+        assert (net.bias.to(**{name: anchor}) if name else net.bias.to(anchor)).is_cuda
 
     assert [finding.rule for finding in dry(block).findings] == ["to-device"]
 
