@@ -35,7 +35,7 @@ def cache_folders() -> list[Path]:
     a hash of its source. The pipes of NVIDIA's MPS are here too: through an overlay nobody would answer. A variable
     that names the working folder or one above it names no cache: the program's own files lie there.
     """
-    folders = {folder.resolve() for folder in _known() if folder.is_dir()}
+    folders = {folder.resolve() for folder in _known() if os.path.isdir(folder)}
     return sorted(folder for folder in folders if not Path.cwd().is_relative_to(folder))
 
 

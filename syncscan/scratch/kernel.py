@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -26,6 +27,8 @@ NOTES = "view.json"
 files were copied; and the paths that are only shown."""
 LARGEST_COPY = 16 << 20
 """Bytes of a file that is copied where no overlay can be; larger ones can only be read."""
+_LOOKED_AT = 1000
+"""Entries of a folder that are looked at, which may hold a data set."""
 _ESCAPED = str.maketrans({"\\": "\\\\", ":": "\\:", ",": "\\,"})
 _FORBIDDEN = {1 << 1: MS_NOSUID, 1 << 2: MS_NODEV, 1 << 3: MS_NOEXEC}
 """Restrictions of a mount, as statvfs(3) gives them, with the flag that repeats each: a namespace can't lift it."""
@@ -47,6 +50,9 @@ def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
     syscalls.mount(None, "/", None, MS_REC | MS_PRIVATE)
     tree = _Tree(folders, Mounts.here(), within)
     tree.build()
+    if within:
+        tree.cover_apart((at, tempfile.gettempdir(), os.path.expanduser("~")))
+        refuse_foreign(at)
     tree.refuse_unwritable((at, tempfile.gettempdir()))
     tree.pass_through(passed)
     tree.keep_sockets()
@@ -56,6 +62,27 @@ def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
     if within and os.geteuid():
         syscalls.drop_capabilities()
     allow_renaming_folders()
+
+
+def refuse_foreign(folder: str) -> None:
+    """Refuse a view, in a user namespace, of a folder with files that the user may write but that aren't all theirs.
+
+    An overlay can't copy them (EOVERFLOW), as where a group shares them. Two levels are looked at.
+
+    Raises:
+        OSError: there is one.
+    """
+    for entry in os.scandir(folder):
+        inner = os.scandir(entry) if entry.is_dir(follow_symlinks=False) and os.access(entry, os.R_OK | os.X_OK) else ()
+        for each in (entry, *itertools.islice(inner, _LOOKED_AT)):
+            if not each.is_symlink() and os.access(each, os.W_OK) and not _is_own(each.path):
+                raise OSError(errno.EOVERFLOW, "no overlay can copy what belongs to another user or group", each.path)
+
+
+def _is_own(path: str) -> bool:
+    """Return whether user and group of a path are those of this process, the only ones in its user namespace."""
+    status = os.lstat(path)
+    return (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
 
 
 class _Tree:
@@ -73,6 +100,22 @@ class _Tree:
         self.root.mkdir()
         syscalls.mount(str(self.root), str(self.root), None, MS_BIND)
         self._skeleton("/")
+
+    def cover_apart(self, folders: Sequence[str]) -> None:
+        """Lay an overlay over each of these folders, or what is the user's around it, if it lies in another's folder.
+
+        In a user namespace an overlay can't copy what belongs to others, such as the folders above a written file.
+        """
+        for top in filter(os.path.isdir, map(os.path.realpath, folders)):
+            while top != "/" and _is_own(top) and _is_own(os.path.dirname(top)):
+                top = os.path.dirname(top)
+            anew = self._new(top) in self._copies or top in self._layers.values()
+            if top == "/" or anew or (_is_own(top) and os.path.dirname(top) in self._layers.values()):
+                continue
+            if self._overlaid(top):
+                self._nested(self._mounts.directly_below(top))
+            else:
+                self._unwritable.append(top)
 
     def refuse_unwritable(self, folders: Sequence[str]) -> None:
         """Refuse a view in which one of these folders can only be read.
