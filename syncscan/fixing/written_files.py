@@ -33,8 +33,8 @@ class SteadyFiles:
     """
 
     def __init__(self, first: Written, again: Written) -> None:
-        self._first = {path: left for path, left in first.items() if _counts(path)}
-        second = {path: left for path, left in again.items() if _counts(path)}
+        self._first = {path: left for path, left in first.items() if _counts(path, left)}
+        second = {path: left for path, left in again.items() if _counts(path, left)}
         pairs = paired(self._first, second)
         self._files = {path: _SteadyFile(path, self._first[path], second[pair]) for path, pair in pairs.items()}
         self._alone = sorted([p for p in self._first if p not in pairs] + list(second.keys() - set(pairs.values())))
@@ -55,7 +55,7 @@ class SteadyFiles:
 
     def differs(self, written: Written) -> str:
         """Return how the files of another run differ, as the end of a sentence; empty where they don't."""
-        changed = {path: left for path, left in written.items() if _counts(path)}
+        changed = {path: left for path, left in written.items() if _counts(path, left)}
         pairs = paired(self._first, changed)
         for path, file in self._files.items():
             if path not in pairs:
@@ -149,10 +149,10 @@ def paired(first: Iterable[str], other: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
-def _counts(path: str) -> bool:
-    """Return whether a file is the program's result, and no cache of Python's or of a library's in the home folder."""
+def _counts(path: str, left: str | None) -> bool:
+    """Return whether a file is the program's result: no socket, no cache of Python's or of a library's in the home."""
     folder, home = Path.cwd(), Path("~").expanduser()
-    if "__pycache__" in Path(path).parts:
+    if "__pycache__" in Path(path).parts or (left is not None and Path(left).is_socket()):
         return False
     if Path(path).is_relative_to(folder) or not Path(path).is_relative_to(home):
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import socket
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +91,15 @@ def test_what_torch_saves_is_compared_by_its_tensors(older: bool, written: Calla
     files = SteadyFiles(runs[0], runs[1])
     assert (files.noise, files.differs(runs[2])) == ([], "")
     assert files.differs(runs[3]) == "the patched program writes other numbers as ['net']['weight'] in /project/last.pt"
+
+
+def test_a_socket_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loader's workers talk through some, each with a random name."""
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("listener")
+        files = SteadyFiles({"/tmp/listener-1": "listener"}, {})
+        assert (files.noise, files.differs({"/tmp/listener-2": "listener"})) == ([], "")
 
 
 def test_a_tensor_in_the_place_of_a_number_is_a_difference(written: Callable[..., Written]) -> None:

@@ -64,17 +64,29 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     if file.home_of(name) is not file.scope_of(name) or file.seen(name).version:
         return False
     rebound = any(isinstance(n, ast.Name) and n.id == name.id and not isinstance(n.ctx, ast.Load) for n in nodes)
-    return not rebound and not memory.may_change(file, name, nodes, anchor.lineno) and not _times(file, first, nodes)
+    return (
+        not rebound
+        and not memory.may_change(file, name, nodes, anchor.lineno)
+        and not _times(file, first, other, nodes)
+    )
 
 
-def _times(file: File, first: NumberRead, nodes: Sequence[ast.AST]) -> bool:
-    """Return whether a clock may be read for what runs between the reads."""
+def _times(file: File, first: NumberRead, other: NumberRead, nodes: Sequence[ast.AST]) -> bool:
+    """Return whether a clock may be read for what runs between two reads."""
     function = file.function_of(first.node)
     reads = {site.node for site in sites(file)}
     if not any(file.function_of(clock) is function for clock in clock_reads.clocks(file)):
         return False
-    calls = [n for n in nodes if isinstance(n, ast.Call) and n not in reads]
-    return not all(isinstance(call.func, ast.Name) and call.func.id in ("print", "str", "len") for call in calls)
+    after = {*reads, *file.ancestors(other.node)}
+    return not all(_only_prints(n) for n in nodes if isinstance(n, ast.Call) and n not in after)
+
+
+def _only_prints(call: ast.Call) -> bool:
+    """Return whether a call only writes text, so that no time is taken of it: `print`, `"…".format`."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr == "format" and isinstance(function.value, ast.Constant)
+    return isinstance(function, ast.Name) and function.id in ("print", "str", "len")
 
 
 def _proposal(file: File, reads: Sequence[NumberRead]) -> Proposal:
