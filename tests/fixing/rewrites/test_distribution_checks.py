@@ -35,7 +35,7 @@ FIXED = {
         "for k in range(4):\n"
         "    result = D.Normal(\n"
         "        x,\n"
-        "        1.0, validate_args=False,\n"
+        "        1.0,\n        validate_args=False,\n"
         "    ).log_prob(x).sum()"
     ),
     (
