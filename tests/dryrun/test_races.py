@@ -54,10 +54,13 @@ def findings_of(program: Callable[[], Any]) -> tuple[Finding, ...]:
 
 def run_code(code: str) -> None:
     """Run code as if it were this file's; one whose library isn't installed is skipped."""
+    precision = torch.get_float32_matmul_precision()
     try:
         exec(compile(code, __file__, "exec"), {})
     except ModuleNotFoundError as missing:
         pytest.skip(str(missing))
+    finally:
+        torch.set_float32_matmul_precision(precision)
 
 
 def source_lines(program: Callable[[], Any]) -> set[tuple[str, str]]:
