@@ -189,7 +189,7 @@ class CalibratedStep:
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = min(ratios) - extra, min(max(ratios) + extra, max(1.0 + REPEATABILITY, ratio))
         before, after = base * self.unit, ratio * base * self.unit
-        least = min(after, before - sum(self.limit(number) for number in removed))
+        least = min(after, before - sum(self.limit(number) for number in removed)) if removed else 0.0
         return max(low * before, least, 0.0), high * before
 
     def _others(self, removed: frozenset[int]) -> list[float]:
