@@ -219,7 +219,7 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
 
 def answered(key: str, say: object = None) -> dict[str, Any]:
     """Answer as an attached process does."""
-    return {"done": ["t.json"], "threads": [], "syncs": [], "steps": 2}
+    return {"done": ["t.json"], "threads": [], "syncs": [], "steps": 2, "lost": 0}
 
 
 @pytest.fixture
