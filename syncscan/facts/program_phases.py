@@ -15,7 +15,6 @@ import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import NamedTuple
 
@@ -66,14 +65,13 @@ class PhaseLines(NamedTuple):
     last: int
 
 
-@dataclass(slots=True)
-class SeenPhase:
+class SeenPhase(NamedTuple):
     """A phase: its kind, name, lines and samples."""
 
     kind: PhaseKind
     name: str
     place: PhaseLines
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Sample]
 
     @property
     def ns(self) -> int:

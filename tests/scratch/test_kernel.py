@@ -33,11 +33,11 @@ def test_what_vanishes_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Path:
+def shared(tmp_path: Path) -> Path:
     """A folder of this user's, in one of another user's."""
     if os.geteuid():
         pytest.skip("only root can give files away")
-    folder = tmp_path / "users" / "mine"
+    folder = tmp_path / "users" / "shared"
     (folder / "results").mkdir(parents=True)
     os.chown(folder.parent, NOBODY, NOBODY)
     return folder
@@ -45,24 +45,24 @@ def mine(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("work", ["", "results"])
 def test_a_users_folder_below_those_of_others_is_covered_apart(
-    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str
 ) -> None:
     """In a user namespace an overlay over all of them couldn't copy the folder above it, as writing needs."""
     tree = kernel._Tree([tmp_path / "scratch"], Mounts(""), within=True)
-    Path(f"{tree.root}{mine}").mkdir(parents=True)
+    Path(f"{tree.root}{shared}").mkdir(parents=True)
     covered: list[str] = []
     monkeypatch.setattr(tree, "_overlaid", lambda path: covered.append(path) or True)
-    tree.cover_apart([str(mine / work)])
-    assert covered == [str(mine)]
-    monkeypatch.setattr(tree, "_layers", {"upper": str(mine)})
-    tree.cover_apart([str(mine / work)])
-    assert covered == [str(mine)]
+    tree.cover_apart([str(shared / work)])
+    assert covered == [str(shared)]
+    monkeypatch.setattr(tree, "_layers", {"upper": str(shared)})
+    tree.cover_apart([str(shared / work)])
+    assert covered == [str(shared)]
 
 
-def test_a_folder_that_a_group_shares_has_no_such_view(mine: Path) -> None:
-    """What belongs to another group couldn't be written there."""
-    kernel.refuse_foreign(str(mine))
-    (mine / "results" / "last.pt").touch()
-    os.chown(mine / "results" / "last.pt", 0, NOBODY)
+def test_a_folder_that_a_group_shares_has_no_such_view(shared: Path) -> None:
+    """A file of another group couldn't be written there."""
+    kernel.refuse_foreign(str(shared))
+    (shared / "results" / "last.pt").touch()
+    os.chown(shared / "results" / "last.pt", 0, NOBODY)
     with pytest.raises(OSError, match="another user or group"):
-        kernel.refuse_foreign(str(mine))
+        kernel.refuse_foreign(str(shared))

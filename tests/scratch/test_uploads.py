@@ -50,15 +50,15 @@ def kept_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WhenI
     (tmp_path / "requests.py").write_text(CLIENT.format(name="Session"))
     (tmp_path / "httpx.py").write_text(CLIENT.format(name="Client") + CLIENT.format(name="AsyncClient"))
     monkeypatch.syspath_prepend(tmp_path)
-    others = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in LIBRARIES}
-    for name in others:
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in LIBRARIES}
+    for name in before:
         del sys.modules[name]
     changes = uploads.keep_back()
     yield changes
     changes.end()
     for name in [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]:
         del sys.modules[name]
-    sys.modules.update(others)
+    sys.modules.update(before)
 
 
 def test_uploads_to_the_hub_do_nothing(kept_back: WhenImported) -> None:
