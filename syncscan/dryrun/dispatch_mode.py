@@ -10,6 +10,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from syncscan.dryrun import extension_ops, nodes, tensor_memory, wait_table
@@ -52,7 +53,7 @@ class KnownOp(NamedTuple):
     check: Check | None = None
     """The check of what it is promised, such as lengths that it doesn't add up."""
     code: Callable[..., Any] | None = None
-    """Its Python code, if it is written in Python: the ops in there are seen instead of it."""
+    """Its Python code, if it is written in Python or calls functions: the ops in there are seen instead of it."""
     foreign: bool = False
     """Whether it is an extension's, of which `wait_table` knows nothing."""
 
@@ -218,7 +219,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 def _known_op(func: Any) -> KnownOp:
     if not hasattr(func, "_schema"):
         name = f"higher_order::{func.name()}"
-        return KnownOp(func, name, name, dependent=False, composed=False, effect=effect_of(func))
+        return KnownOp(func, name, name, dependent=False, composed=False, effect=effect_of(func), code=_calls_of(func))
     name, overload, has = func._schema.name, func._overloadname, torch._C._dispatch_has_kernel_for_dispatch_key
     foreign = name.partition("::")[0] not in wait_table.KNOWN
     full = name if overload in ("default", "") else f"{name}.{overload}"
@@ -234,6 +235,18 @@ def _known_op(func: Any) -> KnownOp:
         code=extension_ops.python_code(func) if foreign else None,
         foreign=foreign,
     )
+
+
+def _calls_of(func: Any) -> Callable[..., Any] | None:
+    """Return the Python function by which an op runs the functions that it is given; None where it has another form.
+
+    Some of torch's own refuse to run under a mode, which is the only thing that they ask for it.
+    """
+    code = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    if not isinstance(code, FunctionType):
+        return None
+    names = {**code.__globals__, "_get_current_dispatch_mode": lambda: None}
+    return FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
 
 
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"

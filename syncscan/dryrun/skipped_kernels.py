@@ -13,6 +13,11 @@ from syncscan.dryrun.recorder import DryRunSession
 
 _LAUNCHERS = {"triton.runtime.jit": ("JITFunction",), "triton.runtime.autotuner": ("Autotuner", "Heuristics")}
 
+_MISSING = (
+    "Triton kernels were launched and not run: what they would compute is missing, so values such as a loss may be NaN,"
+    " and where the program branches on them, waits may differ from a GPU's."
+)
+
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
     """Skip launches of Triton's kernels, and note builds of extensions, until the patches are restored."""
@@ -36,10 +41,11 @@ def _triton(session: DryRunSession, patches: Patches, module: str, kinds: tuple[
 
 
 def _left_out(session: DryRunSession) -> Callable[..., None]:
-    """Return a launch that runs nothing: its results are missing."""
+    """Return a launch that runs nothing, and that says so: its results are missing."""
 
     def run(kernel: Any, *args: Any, **kwargs: Any) -> None:
         session.seen += 1
+        session.say(_MISSING)
 
     return run
 

@@ -247,13 +247,20 @@ def _of_sparse(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
 
 
 def _to_compressed(op: DispatchedOp) -> Iterable[DryWait]:
-    """Yield the count of a dense tensor's values; a sparse one has its indices already (SparseCsrTensor.cpp)."""
+    """Yield the count of a dense tensor's values; a sparse one has its indices already (SparseCsrTensor.cpp).
+
+    Between rows and columns the count of the values is copied to the device (`sparse_compressed_to_flipped`).
+    """
     torch, given = importlib.import_module("torch"), op.args[0]
     outer = (op.name.replace("::_", "::"), op.name)
+    of_rows, of_columns = (torch.sparse_csr, torch.sparse_bsr), (torch.sparse_csc, torch.sparse_bsc)
+    opposite = of_columns if op.name.endswith("r") else of_rows
     if given.layout == torch.strided:
         yield read().inside(*outer, "aten::nonzero")
     elif given.layout == torch.sparse_coo and not given.is_coalesced():
         yield synchronize(*outer, "aten::_coalesce")
+    elif given.layout in opposite:
+        yield to_device(*outer, *_TO)
 
 
 def _grouped_mm(op: DispatchedOp) -> Iterable[DryWait]:

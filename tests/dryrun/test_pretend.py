@@ -310,7 +310,7 @@ def test_threads_that_begin_meanwhile_are_seen() -> None:
 
 
 def test_a_triton_kernel_is_launched_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch waits for nothing; a module of Triton's own shape stands for it, which isn't installed here."""
+    """A launch waits for nothing, and its result is said to be missing; a module of Triton's shape stands for it."""
     packages = tmp_path / "site-packages"
     (packages / "triton" / "runtime").mkdir(parents=True)
     for name in ("__init__.py", "runtime/__init__.py"):
@@ -330,11 +330,17 @@ def test_a_triton_kernel_is_launched_and_not_run(tmp_path: Path, monkeypatch: py
 
         def add(x: Any) -> None: ...
 
-        jit.JITFunction(add)[(1,)](torch.ones(2, device="cuda"))
+        for _ in range(2):
+            jit.JITFunction(add)[(1,)](torch.ones(2, device="cuda"))
 
-    capture = dry(block).analysis.trace.info.capture
+    pretended = dry(block)
+    capture = pretended.analysis.trace.info.capture
     assert capture.coverage is not None
-    assert (capture.coverage.ops, capture.coverage.gaps) == (1, ())
+    assert (capture.coverage.ops, capture.coverage.gaps) == (2, ())
+    assert [note for note in pretended.coverage if "Triton" in note] == [
+        "Triton kernels were launched and not run: what they would compute is missing, so values such as a loss may be"
+        " NaN, and where the program branches on them, waits may differ from a GPU's."
+    ]
     for name in ("triton", "triton.runtime", "triton.runtime.jit"):
         sys.modules.pop(name, None)
 
@@ -568,6 +574,19 @@ def test_a_custom_op_in_python_is_seen_through() -> None:
 
     (finding,) = dry(block).findings
     assert (finding.rule, _line(finding)) == ("item", clipped._init_fn.__code__.co_firstlineno + 2)
+
+
+def test_an_op_that_calls_functions_is_seen_through() -> None:
+    """A condition is read; attention that isn't compiled copies a number to the device: 22 of 22 calls on an H200."""
+    attention: Any = importlib.import_module("torch.nn.attention.flex_attention")
+
+    def block() -> None:
+        x = torch.ones(1, 1, 4, 4, device="cuda")
+        torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - x.sum().item(), (x,))
+        torch.cond(x.sum() < 0, lambda x: x + 1, lambda x: x * x.sum().item(), (x,))
+        assert attention.flex_attention(x, x, x).is_cuda
+
+    assert found(block) == [("item", 3), ("tensor-bool", 2), ("tensor-bool", 3), ("tensor-constructor", 4)]
 
 
 def test_counters_of_an_optimizer_under_a_default_device_are_read_back() -> None:

@@ -363,6 +363,20 @@ def test_a_sparse_tensor_that_is_coalesced_is_compressed_without_a_wait() -> Non
     ]
 
 
+def test_a_sparse_matrix_of_columns_becomes_one_of_rows_with_a_wait() -> None:
+    """The count of its values is copied to the device: one wait each way on an H200 (2.11)."""
+    with syncscan.pretend_gpu() as rec:
+        starts, columns, values = (torch.arange(n, device="cuda") for n in (4, 3, 3))
+        rows = torch.sparse_csr_tensor(starts, columns, values.float(), size=(3, 3))
+        rows.t().to_sparse_csr()
+        rows.to_sparse_csr()
+        rows.to_sparse_csc()
+    assert sorted((f.where.op, f.count) for f in rec.findings) == [
+        ("aten::to_sparse_csc", 1),
+        ("aten::to_sparse_csr", 1),
+    ]
+
+
 @pytest.mark.parametrize("make", [torch.Tensor, torch.FloatTensor, lambda values: [float(value) for value in values]])
 def test_each_number_of_a_list_is_read(make: Any) -> None:
     """Also by the oldest constructors, which no mode sees: one read per element on an H200."""
