@@ -106,6 +106,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             if on_device:
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
+                if name in _INDEXED and _is_host_table(args):
+                    raise RuntimeError(_TABLE)
                 if op.check is not None and (broken := op.check(args, kwargs)):
                     raise RuntimeError(broken)
                 self._waits(call, self._asked(func, op, args, kwargs) if op.foreign else op, args, kwargs)
@@ -251,6 +253,8 @@ def _calls_of(func: Any) -> Callable[..., Any] | None:
 
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"
 """Text of a GPU's error for lengths that lie there (PackedSequence.cpp)."""
+_TABLE = "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
+"""Text of a GPU's error for a tensor of the host that a vector or mask on the device indexes; a number is read."""
 _READ = {"aten::_local_scalar_dense": 0, "aten::copy_": 1}
 """Op → the place among its arguments of the tensor that it brings to the host."""
 _NO_CALL = TorchCall("", place=Unsaid)
@@ -363,6 +367,11 @@ def _move_lists(indices: Any, call: TorchCall) -> None:
         of_list = isinstance(index, _Tensor) and not any(tensor_memory.same_memory(index, given) for given in own)
         if of_list and _place_of(index) is HOST:
             _put(index, DEVICE)
+
+
+def _is_host_table(args: Any) -> bool:
+    """Return whether the first argument lies on the host, and one of the indices in the second on the device."""
+    return _place_of(args[0]) != DEVICE and any(i is not None and _place_of(i) == DEVICE for i in args[1])
 
 
 def _is_among(args: Any, call: TorchCall) -> bool:

@@ -486,6 +486,18 @@ def test_a_table_on_the_host_is_read_as_an_index_is() -> None:
     assert all(text.startswith("If x is a table on the host, put it on the device") for text in advice)
 
 
+@pytest.mark.parametrize("index", [[1, 2], [True, False, True]])
+def test_a_table_on_the_host_is_not_indexed_by_a_vector_on_the_device(index: list[int]) -> None:
+    """It raises as on a GPU, whether it is read or written; a device's table takes a vector of the host."""
+    with syncscan.pretend_gpu():
+        table, on_device = torch.arange(3.0), torch.tensor(index).cuda()
+        for use in (lambda: table[on_device], lambda: table.__setitem__(on_device, 0.0)):
+            with pytest.raises(RuntimeError, match="on the same device as the indexed tensor"):
+                use()
+        assert table.cuda()[torch.tensor(index)].is_cuda
+        assert table.tolist() == [0, 1, 2]
+
+
 def test_a_tensor_of_device_numbers_is_to_be_stacked() -> None:
     """Its memory is made once, and each number is read; wherever the result lies."""
 
