@@ -61,8 +61,14 @@ class Pretended:
         if isinstance(error, Exception):
             self.failed(error)
         session = self._pretence.session
+        if session is not None and self._compiles is not None:
+            session.compiled = self._explained()
+        self.conclude()
+
+    def conclude(self) -> None:
+        """Take what was seen as the whole run: also below a program that doesn't return, and so can't be left."""
+        session = self._pretence.session
         if session is not None:
-            session.compiled = self._explained() if self._compiles is not None else None
             if self._all:
                 session.count_all()
             self._parts = parts_of(session.ways)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from syncscan import scratch
 from syncscan.cli import running_options
-from syncscan.cli.in_view import in_view
+from syncscan.cli.in_view import end_with, in_view
 from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
@@ -33,6 +33,10 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
 DEVICE = "Type that the simulated device has for torch; what differs from CUDA is reported."
 EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and dynamo's reasons: the first calls of
 the compiled functions, or of the modules if nothing is compiled, are repeated on the CPU."""
+
+
+STOPS = 100
+"""Times that a program may catch the exception which ends it, before its process is ended."""
 
 
 class _DryRunComplete(BaseException):
@@ -126,15 +130,27 @@ def _dry(
     options: dict[str, Any],
 ) -> _Reported:
     """Run the program on a simulated GPU, and render the report."""
-    from syncscan import report
-    from syncscan.report.phrases import real
+
+    def give_up() -> None:
+        say(f"ended the program's process: {STOPS} times it caught the exception that ends it")
+        pretended.conclude()
+        end_with(_reported(pretended, recording, form, options, failed=False))
 
     file, function = _parts(script)
     with contextlib.redirect_stdout(sys.stderr), pretended:
         if function:
             failed = _called(_function(file, function), steps, pretended)
         else:
-            failed = _run(script, args, module, steps, pretended)
+            failed = _run(script, args, module, steps, pretended, give_up)
+    return _reported(pretended, recording, form, options, failed=failed)
+
+
+def _reported(
+    pretended: Pretended, recording: Analysis | None, form: str, options: dict[str, Any], *, failed: bool
+) -> _Reported:
+    from syncscan import report
+    from syncscan.report.phrases import real
+
     analysis = pretended.like(recording) if recording else pretended.analysis
     if form not in ("text", "html", "saved"):  # their part on the run has what lies between the steps
         analysis = replace(analysis, findings=pretended.findings)
@@ -180,10 +196,17 @@ def _called(function: Callable[[], object], steps: int, pretended: Pretended) ->
     return False
 
 
-def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended: Pretended) -> bool:
+def _run(
+    script: str,
+    args: tuple[str, ...],
+    module: bool,
+    steps: int,
+    pretended: Pretended,
+    give_up: Callable[[], None],
+) -> bool:
     """Run a script or a command as Python would, to the end of its last step; return whether it failed.
 
-    What a launcher starts in many processes runs as one rank of one.
+    What a launcher starts in many processes runs as one rank of one. `give_up` ends one that can't be stopped.
     """
     from syncscan.capture.commands import in_this_process, resolved
     from syncscan.capture.main_script import run_main
@@ -195,7 +218,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
         program = in_this_process(command, "dryrun")
         say(f"runs {program.target} as a single rank, without {command.launcher}")
         command = program
-    with _steps_counted(steps, pretended):
+    with _steps_counted(steps, pretended, give_up):
         ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_DryRunComplete)
     failed = ended.code != 0
     if failed:
@@ -204,14 +227,18 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
 
 
 @contextlib.contextmanager
-def _steps_counted(steps: int, pretended: Pretended) -> Iterator[None]:
+def _steps_counted(steps: int, pretended: Pretended, give_up: Callable[[], None]) -> Iterator[None]:
     """End a step with every step of the program's optimizer, or round of its loop; the last one ends the program."""
     from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
     from syncscan.dryrun.optimizers import after_steps
 
-    marks, done = StepMarks(), 0
+    marks, done, stops = StepMarks(), 0, 0
 
     def stop() -> None:
+        nonlocal stops
+        stops += 1
+        if stops == STOPS:
+            give_up()
         if rounds is not None:
             rounds.stop_again(stop)
         raise _DryRunComplete

@@ -230,6 +230,28 @@ def test_a_program_that_fails_before_its_first_step_has_none(tmp_path: Path) -> 
     assert "a step" not in shown
 
 
+SWALLOWS = """\
+import torch
+x = torch.ones(4, device="cuda")
+net = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(net.parameters())
+while True:
+    try:
+        net(x).sum().backward()
+        optimizer.step()
+        x.sum().item()
+    except:
+        pass
+"""
+
+
+def test_a_program_that_catches_all_that_ends_it_is_ended(tmp_path: Path) -> None:
+    """Its report is whole: three steps of one wait."""
+    (tmp_path / "mine.py").write_text(SWALLOWS)
+    result, document = dryrun(str(tmp_path / "mine.py"))
+    assert (result, document["step"]["count"]) == ([("item", 9, 1.0)], 3)
+
+
 @pytest.mark.parametrize("script", ["gone.py", "gone.py:step"])
 def test_a_file_that_is_not_there_is_an_error(script: str) -> None:
     """One sentence, before anything runs."""
