@@ -8,7 +8,7 @@ import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.obstacles import ObstacleKind, in_words
+from syncscan.model.obstacles import ObstacleKind, in_words, standing
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.report.phrases import measurable
 from syncscan.report.units import duration, percent
@@ -89,9 +89,12 @@ def _either(states: States, removing: str) -> str:
     return ", ".join(gains)
 
 
-def in_the_way(analysis: Analysis) -> str:
-    """Return what keeps the network from being compiled or held by CUDA graphs, a sentence; empty without anything."""
-    words, of = in_words(analysis.obstacles), analysis.states
+def in_the_way(analysis: Analysis, removed: bool) -> str:
+    """Return what keeps the network from being compiled or held by CUDA graphs, a sentence; empty without anything.
+
+    Where a pair of changes leads, the syncs are `removed` in it, and what they are in the way of isn't.
+    """
+    words, of = in_words(standing(analysis.obstacles, removed)), analysis.states
     compiled = of.state(COMPILE, False) if of else None
     if of is None or compiled is None or not any(o.kind is ObstacleKind.SHAPES for o in analysis.obstacles):
         return words

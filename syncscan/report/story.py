@@ -240,11 +240,12 @@ def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
 
 def _summary(analysis: Analysis, entries: Sequence[RemedyText]) -> str:
     """Return how long places wait, what they hold back where that leads the list, and what is in a compile's way."""
-    obstacles = states.in_the_way(analysis)
-    if not entries or not entries[0].pair:
+    pair = entries[0].pair if entries else ""
+    obstacles = states.in_the_way(analysis, removed=bool(pair))
+    if not pair:
         return sentences(summary(analysis), obstacles)
     several = len([f for f in analysis.findings if not f.diagnosis.intended]) > len(entries[0].members)
-    return sentences(entries[0].pair, summary(analysis) if several else "", obstacles)
+    return sentences(pair, summary(analysis) if several else "", obstacles)
 
 
 def _without_lines(analysis: Analysis) -> str:

@@ -88,7 +88,7 @@ def _on_device(device: str, part: Callable[[], object]) -> Callable[[], None]:
 
 
 def _name_connections(config: pytest.Config) -> None:
-    """Name each other machine before a dry test first connects to it; set up once."""
+    """Name each other machine before a dry test first connects to it, until pytest ends; set up once."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, _NAMED):
         return
@@ -98,4 +98,6 @@ def _name_connections(config: pytest.Config) -> None:
         reporter.ensure_newline()
         reporter.write_line(f"syncscan: {printable(machine)}: what a test sends there isn't held back")
 
-    name_connections(tell, lambda: TestFiles.is_running)
+    ended: list[bool] = []
+    config.add_cleanup(lambda: ended.append(True))
+    name_connections(tell, lambda: TestFiles.is_running and not ended)

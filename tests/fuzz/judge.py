@@ -18,7 +18,8 @@ from unittest import mock
 from syncscan import load
 from syncscan.cli import main
 from syncscan.errors import TraceError
-from syncscan.load import byte_stream, open_bytes, reference, second_process
+from syncscan.load import byte_stream, open_bytes, second_process
+from tests.load import reference
 from tests.load.test_oracle import assert_equal
 
 SECONDS = 20

@@ -40,8 +40,8 @@ def found(sampled, bound=Bound.HOST, busy=300.0):
     step = replace(NOT_MEASURED, observed_us=STEP_US, unprofiled_us=STEP_US, device_busy_us=busy, bound=bound)
     known, warnings = habits.find(t.trace(), (), step, sampled)
     assert warnings == ()
-    assert {h.rule for h in known} <= {"side-work", "loader-no-workers"}
-    return {h.advice.title.partition("thread ")[2]: h for h in known}
+    assert {h.rule for h in known} <= {"side-work", "loader-no-workers", "first-touch", "lock-held"}
+    return {h.advice.title.partition("thread ")[2] if h.rule == "side-work" else h.rule: h for h in known}
 
 
 @pytest.mark.parametrize(

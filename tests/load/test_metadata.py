@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from syncscan.load import load, reader, reference
+from syncscan.load import load, reader
 from syncscan.load.damage import DAMAGED_TAIL
 from syncscan.load.metadata import TopLevelKeys
 from syncscan.load.split import Splitter
 from syncscan.load.valid_json import ValidText
+from tests.load import reference
 from tests.load.test_oracle import assert_equal, events, metadata, odd
 from tests.load.test_second_process import alone, forked  # noqa: F401
 from tests.load.test_second_process import events as many_events

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from syncscan.load import reader, reference
+from syncscan.load import reader
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.damage import Damage
 from syncscan.load.event_list import EventList, head_of
 from syncscan.load.fields import FIELDS
 from syncscan.load.split import Splitter
 from syncscan.load.typed_events import typed_events
+from tests.load import reference
 from tests.load.test_oracle import assert_equal
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
