@@ -100,7 +100,7 @@ def test_a_page_can_be_read_by_anyone(browser: Any, page: Path, size: str) -> No
     context.close()
 
 
-STATIC = ("whatif", "diff", "proof", "job", "folder of runs")
+STATIC = ("whatif", "diff", "proof", "job")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
