@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
-from syncscan.attribute.kept_outputs import in_source
 from syncscan.attribute.protecting import with_protected
 from syncscan.attribute.races import races_of
+from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of

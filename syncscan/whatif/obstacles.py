@@ -1,7 +1,7 @@
 """Find what keeps a step's network from being compiled, or from being held by CUDA graphs.
 
 What a recording can't show, outputs that live over calls and `torch.inference_mode`, is judged from the program's
-source, where that is at hand (`attribute/kept_outputs.py`).
+source, where that is at hand (`attribute/source_obstacles.py`).
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
 
 def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:
     """Return the way to launch with the least launches that can be had, with or without the step's syncs."""
-    gone = prevented(standing(obstacles, removed))
-    return next((way for way in (REDUCE_OVERHEAD, COMPILE) if way not in gone), EAGER)
+    unavailable = prevented(standing(obstacles, removed))
+    return next((way for way in (REDUCE_OVERHEAD, COMPILE) if way not in unavailable), EAGER)
 
 
 def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:

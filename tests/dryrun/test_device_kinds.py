@@ -93,9 +93,9 @@ def test_a_report_says_what_of_another_device_is_known(name: str) -> None:
     """Each rule with its source, and that the others are those of CUDA."""
     with syncscan.pretend_gpu(device=name) as rec:
         torch.ones(2, device=name)
-    said = " ".join(rec.coverage)
-    assert all(sentence in said for sentence in KINDS[name].differs)
-    assert "Everything else by the rules of CUDA." in said
+    coverage = " ".join(rec.coverage)
+    assert all(sentence in coverage for sentence in KINDS[name].differs)
+    assert "Everything else by the rules of CUDA." in coverage
 
 
 def test_a_device_that_nothing_is_known_of_is_refused() -> None:

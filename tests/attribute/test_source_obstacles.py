@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from syncscan import api
-from syncscan.attribute.kept_outputs import in_source
 from syncscan.attribute.source_file import SourceFiles, SourceRoot
+from syncscan.attribute.source_obstacles import in_source
 from tests.builder import TraceBuilder
 
 TRAINS = "model = nn.LSTM(8, 8)\nfor x in batches:\n"
