@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from syncscan.report.markup import cell, escaped
 from syncscan.report.phrases import places, real, waited
-from syncscan.report.units import duration
+from syncscan.report.units import within
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
@@ -72,7 +72,7 @@ def _row(f: Finding, step: StepSummary) -> str:
         escaped(f.diagnosis.title),
         cell(places(f.where)),
         cell(" > ".join(f.where.scope)),
-        duration(f.gain.recoverable_us) if f.gain else "–",
+        within(f.gain.recoverable_us, f.gain.range_us) if f.gain else "–",
         waited(f.wait_us, step),
         waited(f.bubble_us, step),
         escaped(f.diagnosis.fix),

@@ -20,7 +20,7 @@ from syncscan.errors import MissingExtra, SyncscanError, installing
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.lint_warning import LintWarning
 from syncscan.report.phrases import measurable, replayed
-from syncscan.report.units import duration, percent
+from syncscan.report.units import duration, percent, within
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -276,13 +276,13 @@ def of_finding(finding: Finding, step_us: float) -> Diagnostic:
 
 
 def _gain(finding: Finding, step_us: float) -> str:
-    """Return `27% of the step (4.33 ms)`, or that nothing is gained."""
-    gain = finding.gain.recoverable_us if finding.gain else None
-    if gain is None:
+    """Return `27% of the step (4.3 ms)`, or that nothing is gained."""
+    if finding.gain is None:
         return f"waits {duration(finding.wait_us)} per step; its gain isn't projected"
+    gain = finding.gain.recoverable_us
     if not measurable(gain, step_us):
         return f"waits {duration(finding.wait_us)} per step; removing it gains nothing measurable"
-    return f"{percent(gain, step_us)} of the step ({duration(gain)})"
+    return f"{percent(gain, step_us)} of the step ({within(gain, finding.gain.range_us)})"
 
 
 def _is_of(finding: Finding, path: str) -> bool:

@@ -17,13 +17,13 @@ from syncscan.model.habit import Basis, Change
 from syncscan.model.projection import StepAfter
 from syncscan.model.schedule import Schedule
 from syncscan.report import step_lanes
-from syncscan.report.phrases import measurable, real, replayed, saving, spread, whereabouts
+from syncscan.report.phrases import figure, measurable, real, replayed, saving, spread, whereabouts
 from syncscan.report.remedies import RemedyText
 from syncscan.report.states import COMPILED
 from syncscan.report.step_lanes import Arrow, Lanes
 from syncscan.report.story import Story
 from syncscan.report.timeline_intervals import home_step
-from syncscan.report.units import duration, percent
+from syncscan.report.units import duration, percent, range_of, within
 
 MAX_FIXES = 4
 """Fixes that can be chosen one by one; all further ones are one choice. Each set of them is replayed: 16 at most."""
@@ -266,8 +266,8 @@ def _priced(fix: Choice, number: int, scenes: Sequence[Scene], base: float) -> C
     alone = next((s for s in scenes if s.fixes == (number,)), None)
     if fix.saves or alone is None:
         return fix
-    us = base - alone.us
-    return replace(fix, saves=f"{saving(us, base)} ({percent(us, base)})" if measurable(us, base) else saving(us, base))
+    us, (low, high) = base - alone.us, alone.range_us
+    return replace(fix, saves=figure(us, Basis.REPLAY, base, (base - high, base - low)))
 
 
 def _caption(analysis: Analysis, name: str) -> str:
@@ -280,9 +280,9 @@ def _caption(analysis: Analysis, name: str) -> str:
 def _sentence(after: StepAfter, base: float) -> str:
     """Return the step's time after the fixes with its range, and how much shorter it is."""
     gain, (low, high) = base - after.us, after.range_us
-    took = f"{duration(base)} → {duration(after.us)}"
+    took = f"{duration(base)} → {within(after.us, after.range_us)}"
     if measurable(gain, base):
-        return f"{took} ({duration(low)} to {duration(high)}): {percent(gain, base)} shorter"
+        return f"{took} ({range_of(after.range_us)}): {percent(gain, base)} shorter"
     limits = (base - high, base - low)
     most = f" ({spread(limits, base)})" if measurable(limits[1], base) else ""
-    return f"{took}: saves {saving(gain, base)}{most}"
+    return f"{took}: saves {saving(gain, base, limits)}{most}"

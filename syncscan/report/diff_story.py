@@ -12,7 +12,7 @@ import msgspec
 
 from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, PromiseOutcome, Site, SiteChange, SiteStatus
 from syncscan.report.phrases import places, sentences, what, worth_more_compiled
-from syncscan.report.units import duration, percent, times
+from syncscan.report.units import duration, percent, range_of, times, within
 
 SIGNS = {
     SiteStatus.NEW: "+",
@@ -141,7 +141,9 @@ def _would_save(change: SiteChange) -> str:
     gain, later = change.site.recoverable_us, change.site.once_compiled_us
     if gain is None:
         return ""
-    saves = f"; removing it would {'have saved' if change.after is None else 'save'} {duration(gain)}"
+    ranges = [f.gain.range_us for f in change.site.findings if f.gain]
+    limits = sum(low for low, _ in ranges), sum(high for _, high in ranges)
+    saves = f"; removing it would {'have saved' if change.after is None else 'save'} {within(gain, limits)}"
     return f"{saves}, and {duration(later)} once compiled" if worth_more_compiled(later, gain) else saves
 
 
@@ -210,10 +212,8 @@ def _promise(diff: Diff) -> str:
     p = diff.promise
     if p is None:
         return ""
-    low, high = p.range_us
-    sentence = (
-        f"Removing these syncs was projected to save {duration(p.saving_us)} ({duration(low)} to {duration(high)})"
-    )
+    saves = f"{within(p.saving_us, p.range_us)} ({range_of(p.range_us)})"
+    sentence = f"Removing these syncs was projected to save {saves}"
     if p.kept is PromiseOutcome.UNKNOWN:
         return sentences(sentence, "These recordings can't show whether it did")
     measured = f"measured: {duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"

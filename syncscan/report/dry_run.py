@@ -12,7 +12,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.habit import Basis
 from syncscan.model.likeness import Counterpart, Likeness
 from syncscan.report.phrases import figure, measurable, real, saving, spread, whereabouts
-from syncscan.report.units import duration, percent, times
+from syncscan.report.units import duration, percent, times, within
 
 UNSEEN = 5
 """Findings only in the recording that are named; JSON has them all."""
@@ -75,7 +75,7 @@ def _without_all(like: Likeness) -> str:
     doubt = f"; {spread(like.range_us, like.step_us)}" if like.range_us else ""
     if not measurable(like.recoverable_us, like.step_us):
         return f"Without its syncs, that step is {saving(like.recoverable_us, like.step_us)} shorter."
-    part = f"{duration(like.recoverable_us)} shorter ({percent(like.recoverable_us, like.step_us)}{doubt})"
+    part = f"{within(like.recoverable_us, like.range_us)} shorter ({percent(like.recoverable_us, like.step_us)}{doubt})"
     return f"Without its syncs, that step is {part}."
 
 
@@ -113,7 +113,7 @@ def figures(finding: Finding, analysis: Analysis) -> Figures:
     gain, step_us = theirs.recoverable_us, like.step_us
     is_measurable = gain is not None and measurable(gain, step_us)
     return Figures(
-        saves="–" if gain is None else saving(gain, step_us),
+        saves="–" if gain is None else saving(gain, step_us, theirs.range_us),
         share=percent(gain, step_us) if gain is not None and is_measurable else "",
         doubt=spread(theirs.range_us, step_us) if is_measurable and theirs.range_us else "",
         waits="–" if theirs.wait_us is None else duration(theirs.wait_us),
@@ -132,7 +132,7 @@ def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
         return waits or _often(finding.per_step, analysis), "its gain wasn't projected"
     doubt = [spread(theirs.range_us, like.step_us)] if theirs.range_us else []
     doubt += [f"together with {len(theirs.shared)} more"] if theirs.shared else []
-    return f"{figure(theirs.recoverable_us, Basis.REPLAY, like.step_us)} there", "; ".join(doubt)
+    return f"{figure(theirs.recoverable_us, Basis.REPLAY, like.step_us, theirs.range_us)} there", "; ".join(doubt)
 
 
 def circumstances(finding: Finding, analysis: Analysis) -> Iterator[str]:

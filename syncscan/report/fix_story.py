@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncscan.model.fix import Fix, Fixed, Safety
-from syncscan.report.units import duration
+from syncscan.report.units import percent, range_of, within
 
 NOTHING_GAINED = "No gain, according to the recording:"
 LEFT = "Left to you:"
@@ -50,12 +50,12 @@ def where(fix: Fix) -> str:
 
 
 def gain(fix: Fix) -> str:
-    """Return `1.2 ms per step (7%; 0.9 ms to 1.4 ms)`; a dash without a recording."""
+    """Return `1.2 ms per step (7%; 0.9 to 1.4 ms)`; a dash without a recording."""
     g = fix.gain
     if g is None:
         return "–"
-    share = f"{g.share:.1%}; " if g.share is not None else ""
-    return f"{duration(g.us)} per step ({share}{duration(g.low_us)} to {duration(g.high_us)})"
+    limits, share = (g.low_us, g.high_us), f"{percent(g.share, 1.0)}; " if g.share is not None else ""
+    return f"{within(g.us, limits)} per step ({share}{range_of(limits)})"
 
 
 def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:

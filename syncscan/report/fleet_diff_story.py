@@ -12,7 +12,7 @@ from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
 from syncscan.report.diff_story import ChangeText
 from syncscan.report.fleet_story import rank_phrase, runs, whereabouts
 from syncscan.report.phrases import sentences
-from syncscan.report.units import duration, percent, times
+from syncscan.report.units import duration, percent, range_of, times, within
 
 SIGNS = {SiteStatus.NEW: "+", SiteStatus.CHANGED: "~", SiteStatus.GONE: "-"}
 TITLES = {SiteStatus.NEW: "New", SiteStatus.CHANGED: "Changed", SiteStatus.GONE: "Removed"}
@@ -95,12 +95,12 @@ def _late(state: JobState) -> str:
 def _promise(diff: FleetDiff) -> str:
     if diff.promise is None:
         return ""
-    low, high = diff.promise.range_us
-    sentence = f"Removing these syncs was projected to save the job {duration(diff.promise.saving_us)}"
+    saves = f"{within(diff.promise.saving_us, diff.promise.range_us)} ({range_of(diff.promise.range_us)})"
+    sentence = f"Removing these syncs was projected to save the job {saves}"
     measured = f"{duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
     if diff.step.why_not:
-        return f"{sentence} ({duration(low)} to {duration(high)})."
-    return f"{sentence} ({duration(low)} to {duration(high)}); measured: {measured}, {diff.promise.kept.value}."
+        return f"{sentence}."
+    return f"{sentence}; measured: {measured}, {diff.promise.kept.value}."
 
 
 def _change_text(change: JobChange, diff: FleetDiff) -> ChangeText:
@@ -134,4 +134,6 @@ def _numbers(change: JobChange, diff: FleetDiff) -> str:
 def _would_save(site: JobSite, removed: bool) -> str:
     if site.gain_us is None:
         return ""
-    return f"; removing it would {'have saved' if removed else 'save'} the job {duration(site.gain_us)}"
+    limits = next((f.range_us for f in site.findings if f.gain_us == site.gain_us), None)
+    saves = within(site.gain_us, limits)
+    return f"; removing it would {'have saved' if removed else 'save'} the job {saves}"

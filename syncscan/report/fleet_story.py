@@ -15,7 +15,7 @@ import msgspec
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, LateCause, Lateness, RankFrom
 from syncscan.model.rank import RankFinding
 from syncscan.report.phrases import measurable, saving, sentences, spread
-from syncscan.report.units import duration, percent, times
+from syncscan.report.units import duration, percent, times, within
 
 CAUSES = {
     LateCause.SYNC: "its device is idle after a sync",
@@ -366,7 +366,7 @@ def _shorter(us: float, limits: tuple[float, float] | None, step: float) -> str:
     doubt = spread(limits, step) if limits and measurable(limits[1], step) else ""
     if not measurable(us, step):
         return f"{saving(us, step)} shorter{f' ({doubt})' if doubt else ''}"
-    return f"{duration(us)} shorter ({percent(us, step)}{f'; {doubt}' if doubt else ''})"
+    return f"{within(us, limits)} shorter ({percent(us, step)}{f'; {doubt}' if doubt else ''})"
 
 
 def _gains(f: JobFinding, fleet: Fleet) -> bool:
@@ -404,7 +404,7 @@ def _finding(f: JobFinding, fleet: Fleet) -> JobFindingText:
     doubted = f.range_us is not None and measurable(f.range_us[1], step)
     return JobFindingText(
         of=f,
-        saves="–" if us is None else saving(us, step),
+        saves="–" if us is None else saving(us, step, f.range_us),
         share=percent(us, step) if us is not None and is_measurable else "",
         doubt=spread(f.range_us, step) if f.range_us and doubted else "",
         on=rank_phrase(f.ranks, len(fleet.ranks)),
@@ -424,7 +424,7 @@ def _wrong(f: JobFinding, step: float) -> str:
     if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), step):
         return ""
     whose = f"rank {f.ranks[0]}'s trace alone projects" if len(f.ranks) == 1 else "a single trace projects up to"
-    return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.gain_us, step)}"
+    return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.gain_us, step, f.range_us)}"
 
 
 # rank by rank

@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase, Severity
 from syncscan.model.habit import Basis, Habit, Segment, Split
 from syncscan.report.phrases import figure, spread
-from syncscan.report.units import duration
+from syncscan.report.units import duration, within
 
 SHOWN = 5
 """Habits that a report shows by default."""
@@ -77,7 +77,7 @@ def _habit_text(habit: Habit, step_us: float, numbers: dict[str, int]) -> HabitT
         title=advice.title,
         where="".join(habit.scope[-1:]),
         basis=gain.basis if gain else None,
-        saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "distorts the measurement",
+        saves=figure(gain.recoverable_us, gain.basis, step_us, gain.range_us) if gain else "distorts the measurement",
         doubt=""
         if gain is None
         else "not projected"
@@ -119,7 +119,7 @@ def _list_text(names: Sequence[str], most: int) -> str:
 
 def _segment(segment: Segment) -> str:
     phase = "" if segment.phase is Phase.OTHER else f"{segment.phase.value}: "
-    saved = f" saves {duration(segment.gain.recoverable_us)}" if segment.gain else ""
+    saved = f" saves {within(segment.gain.recoverable_us, segment.gain.range_us)}" if segment.gain else ""
     end = f", up to {segment.ended_by}" if segment.ended_by else ""
     return f"{phase}{segment.launches:.0f} launches in {duration(segment.host_us)}{saved}{end}"
 

@@ -19,7 +19,7 @@ from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import NONE, Trace
-from syncscan.report.units import duration, percent, times
+from syncscan.report.units import duration, percent, range_of, times, within
 
 PROFILERS = 0.01
 """The profiler's own rows are mentioned if they take more than this fraction of the steps."""
@@ -65,13 +65,13 @@ def _before(analysis: Analysis) -> str:
 
 
 def _saving_text(s: StepSummary, us: float) -> str:
-    """Return a saving in words: `432 µs (9%; up to 571 µs)`."""
+    """Return a saving in words: `430 µs (9%; up to 570 µs)`."""
     replayed_us, limits = replayed(s), s.recoverable_range_us
     doubt = f"; {spread(limits, replayed_us)}" if limits else ""
     if measurable(us, replayed_us):
-        return f"{duration(us)} ({percent(us, replayed_us)}{doubt})"
+        return f"{within(us, limits)} ({percent(us, replayed_us)}{doubt})"
     most = f" ({spread(limits, replayed_us)})" if limits and measurable(limits[1], replayed_us) else ""
-    return f"{saving(us, replayed_us)}{most}"
+    return f"{saving(us, replayed_us, limits)}{most}"
 
 
 def steps_found(analysis: Analysis) -> str:
@@ -158,25 +158,32 @@ def measurable(us: float, step_us: float) -> bool:
     return us >= REPEATABILITY * step_us and us > 0.0
 
 
-def saving(us: float, step_us: float) -> str:
-    """Return a saving in words: `432 µs`, or `less than 1%` where it is too small to measure."""
-    return duration(us) if measurable(us, step_us) else f"less than {REPEATABILITY:.0%}"
+def saving(us: float, step_us: float, limits: tuple[float, float] | None = None) -> str:
+    """Return a saving in words: `430 µs`, or `less than 1%` where it is too small to measure.
+
+    Args:
+        us: the saving in µs.
+        step_us: the step that it is a part of, in µs.
+        limits: the range of the saving in µs, which leaves it two digits where it is wide.
+    """
+    return within(us, limits) if measurable(us, step_us) else f"less than {REPEATABILITY:.0%}"
 
 
-def figure(us: float, basis: Basis, step_us: float) -> str:
-    """Return a saving and its share of the step: `432 µs (9%)`, or `at most 432 µs (9%)` for an upper bound."""
+def figure(us: float, basis: Basis, step_us: float, limits: tuple[float, float] | None) -> str:
+    """Return a saving and its share of the step: `430 µs (9%)`, or `at most 432 µs (9%)` for an upper bound."""
     if not measurable(us, step_us):
         return saving(us, step_us)
-    most = "at most " if basis is Basis.UPPER_BOUND else ""
-    return f"{most}{duration(us)} ({percent(us, step_us)})"
+    if basis is Basis.UPPER_BOUND:
+        return f"at most {duration(us)} ({percent(us, step_us)})"
+    return f"{within(us, limits)} ({percent(us, step_us)})"
 
 
 def spread(limits: tuple[float, float], step_us: float) -> str:
-    """Return the range of a projection: `951 µs to 3.28 ms`; `up to 571 µs` where the lower end isn't measurable."""
+    """Return the range of a projection: `0.9 to 3.3 ms`; `up to 570 µs` where the lower end isn't measurable."""
     low, high = limits
     if not measurable(high, step_us):
         return saving(high, step_us)
-    return f"{duration(low)} to {duration(high)}" if measurable(low, step_us) else f"up to {duration(high)}"
+    return range_of(limits) if measurable(low, step_us) else f"up to {within(high, limits)}"
 
 
 def share(us: float, step: StepSummary) -> str:
@@ -314,7 +321,7 @@ def projected(f: Finding, step: StepSummary) -> str:
     us, replayed_us = f.gain.recoverable_us, replayed(step)
     part = f"{percent(us, replayed_us)}; " if measurable(us, replayed_us) else ""
     often = " per step" if measurable(us, replayed_us) else " of the step"
-    saves = f"Removing it would save {saving(us, replayed_us)}{often}"
+    saves = f"Removing it would save {saving(us, replayed_us, f.gain.range_us)}{often}"
     if measurable(f.gain.range_us[1], replayed_us):
         saves += f" ({part}{spread(f.gain.range_us, replayed_us)})"
     if f.gain.moved_us >= 0.01 * f.wait_us:

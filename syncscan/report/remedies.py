@@ -26,7 +26,7 @@ from syncscan.report.phrases import (
     waited,
     whereabouts,
 )
-from syncscan.report.units import duration
+from syncscan.report.units import within
 
 SHOWN = 5
 """Remedies that a report lists by default."""
@@ -119,7 +119,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         habit=remedy.habit,
         alone_us=remedy.alone_us,
         basis=remedy.basis,
-        saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step)),
+        saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step), remedy.range_us),
         doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
         left=_left_of(remedy, [f for _, f in members], replayed(analysis.step)),
         fix=_together(list(dict.fromkeys(fixes))),
@@ -172,7 +172,7 @@ def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: flo
         return "not projected"
     doubts = [
         spread(remedy.range_us, step_us),
-        "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after the fixes above",
+        "" if first or remedy.after_us is None else f"{_left(remedy)} after the fixes above",
         "" if remedy.launches else _alone(members, step_us),
         _sureness(remedy),
     ]
@@ -184,9 +184,8 @@ def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
     if remedy.basis is Basis.UPPER_BOUND:
         return "not projected"
     changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
-    left = duration(remedy.after_us) if remedy.after_us else "nothing measurable"
     alone = "" if remedy.launches else _alone(members, step_us)
-    doubts = [f"{left} after the fixes above" if changed else "", alone, _sureness(remedy)]
+    doubts = [f"{_left(remedy)} after the fixes above" if changed else "", alone, _sureness(remedy)]
     return "; ".join(part for part in doubts if part)
 
 
@@ -200,12 +199,13 @@ def _alone(members: Sequence[Finding], step_us: float) -> str:
     """Return what the best of several syncs saves without the others; empty for one."""
     if len(members) < 2:
         return ""
-    us = max((f.gain.recoverable_us for f in members if f.gain), default=0.0)
-    return f"each alone {'at most ' if measurable(us, step_us) else ''}{saving(us, step_us)}"
+    gains = ((f.gain.recoverable_us, f.gain.range_us) for f in members if f.gain)
+    us, limits = max(gains, default=(0.0, (0.0, 0.0)))
+    return f"each alone {'at most ' if measurable(us, step_us) else ''}{saving(us, step_us, limits)}"
 
 
-def _left(after_us: float) -> str:
-    return duration(after_us) if after_us else "nothing measurable"
+def _left(remedy: Remedy) -> str:
+    return within(remedy.after_us, remedy.range_us) if remedy.after_us else "nothing measurable"
 
 
 def stop(analysis: Analysis) -> str:

@@ -11,7 +11,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.obstacles import ObstacleKind, in_words, standing
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.report.phrases import measurable
-from syncscan.report.units import duration, percent
+from syncscan.report.units import duration, percent, range_of, within
 
 COMPILED = {
     "eager": "as it is",
@@ -48,11 +48,11 @@ def sentence(states: States, breaking: Sequence[Finding]) -> str:
     pair = states.pair
     if pair is None:
         return ""
-    (low, high), several = pair.range_us, _count(breaking) != 1
+    several = _count(breaking) != 1
     return (
         f"{_these(breaking)}, and {'keep' if several else 'keeps'} {_function(breaking)} from being compiled:"
         f" removed and {COMPILED[pair.launches]} the step takes"
-        f" {duration(pair.us)} ({duration(low)} to {duration(high)}) instead of {duration(states.baseline_us)};"
+        f" {within(pair.us, pair.range_us)} ({range_of(pair.range_us)}) instead of {duration(states.baseline_us)};"
         f" {_either(states, 'removing them' if several else 'removing it')}."
     )
 
@@ -98,8 +98,9 @@ def in_the_way(analysis: Analysis, removed: bool) -> str:
     compiled = of.state(COMPILE, False) if of else None
     if of is None or compiled is None or not any(o.kind is ObstacleKind.SHAPES for o in analysis.obstacles):
         return words
-    gain = of.baseline_us - compiled.us
-    much = f"saves {duration(gain)}" if measurable(gain, of.baseline_us) and gain >= LOSES * of.baseline_us else ""
+    gain, (low, high) = of.baseline_us - compiled.us, compiled.range_us
+    saves = within(gain, (of.baseline_us - high, of.baseline_us - low))
+    much = f"saves {saves}" if measurable(gain, of.baseline_us) and gain >= LOSES * of.baseline_us else ""
     return f"{words[:-1]}; `dynamic=True` {much or 'gains nothing here'}."
 
 
@@ -124,8 +125,8 @@ def _text(state: ProjectedState, base: float, most: float, syncs: bool) -> State
     change = "" if unchanged else f"{percent(abs(gain), base)} {'shorter' if gain > 0 else 'longer'}"
     return StateText(
         name=f"{removed}{COMPILED[state.launches]}",
-        takes=duration(state.us),
-        between="" if low == high else f"{duration(low)} to {duration(high)}",
+        takes=within(state.us, state.range_us),
+        between="" if low == high else range_of(state.range_us),
         change=change,
         low=_percent(low, most),
         at=_percent(state.us, most),

@@ -14,7 +14,7 @@ from syncscan.report.assets import asset
 from syncscan.report.before_after import BeforeAfter, Choice, Scene
 from syncscan.report.phrases import replayed
 from syncscan.report.timeline_intervals import home_step
-from syncscan.report.units import duration, percent
+from syncscan.report.units import duration, percent, range_of, within
 
 
 def style() -> Markup:
@@ -53,9 +53,10 @@ def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
         return None
     plan, base = after.schedule, projection.baseline_us
     length = float(max(now.end, plan.replayed_end) - now.begin)
-    low, high = projection.range_us
     change = percent(abs(projection.saving_us), base)
-    times = f"{duration(base)} → {duration(projection.predicted_us)} ({duration(low)} to {duration(high)})"
+    times = (
+        f"{duration(base)} → {within(projection.predicted_us, projection.range_us)} ({range_of(projection.range_us)})"
+    )
     scene = Scene(
         fixes=(0,),
         us=projection.predicted_us,

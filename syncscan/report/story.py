@@ -329,7 +329,7 @@ def _share(f: Finding, step_us: float) -> str:
 def _figures(f: Finding, analysis: Analysis) -> dry_run.Figures:
     replayed_us = replayed(analysis.step)
     return dry_run.Figures(
-        saves=saving(f.gain.recoverable_us, replayed_us) if f.gain else NOT_PROJECTED,
+        saves=saving(f.gain.recoverable_us, replayed_us, f.gain.range_us) if f.gain else NOT_PROJECTED,
         share=_share(f, replayed_us),
         doubt=_doubt(f, replayed_us),
         waits=waited(f.wait_us, analysis.step),

@@ -12,7 +12,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.host import SampledHost
 from syncscan.model.step import StepSummary
 from syncscan.report.phrases import measurable, real, replayed, saving, spread, waited
-from syncscan.report.units import duration
+from syncscan.report.units import duration, range_of, within
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -66,18 +66,16 @@ def tiles(analysis: Analysis) -> list[Tile]:
         numbers.append(Tile("waits for input", duration(step.input_us), "a step"))
     if analysis.remedies and analysis.remedies[0].launches:
         both = analysis.remedies[0]
-        note = f"{spread(both.range_us, replayed(step))}, projected"
-        numbers.append(Tile("recoverable, with a compile", saving(both.alone_us, replayed(step)), note, projected=True))
+        saves, note = saving(both.alone_us, replayed(step), both.range_us), spread(both.range_us, replayed(step))
+        numbers.append(Tile("recoverable, with a compile", saves, f"{note}, projected", projected=True))
     elif _projected_step(analysis):
         us, limits, replayed_us = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
         doubt = f"{spread(limits, replayed_us)}, " if measurable(limits[1], replayed_us) else ""
-        numbers.append(Tile("recoverable", saving(us, replayed_us), f"{doubt}projected", projected=True))
+        numbers.append(Tile("recoverable", saving(us, replayed_us, limits), f"{doubt}projected", projected=True))
     elif first := next((r for r in analysis.remedies if r.basis is not Basis.UPPER_BOUND), None):
         replayed_us, how = replayed(step), "projected" if first.basis is Basis.REPLAY else "by samples"
-        label = "recoverable by the first change"
-        numbers.append(
-            Tile(label, saving(first.alone_us, replayed_us), f"{spread(first.range_us, replayed_us)}, {how}", True)
-        )
+        saves, note = saving(first.alone_us, replayed_us, first.range_us), spread(first.range_us, replayed_us)
+        numbers.append(Tile("recoverable by the first change", saves, f"{note}, {how}", projected=True))
     return numbers
 
 
@@ -183,11 +181,10 @@ def _parts_bar(label: str, length: float, looks: Sequence[tuple[str, str, float]
 
 def _projected_bar(before: float, gain: float, limits: tuple[float, float], widest: float) -> StepBar:
     after, low, high = (max(before - g, 0.0) for g in (gain, limits[1], limits[0]))
-    spoken = f"Projected without syncs: {duration(after)}, from {duration(low)} to {duration(high)}"
-    part = BarPart("projected", 0.0, across(after, widest), f"projected: {duration(after)}")
-    return StepBar(
-        "without syncs", duration(after), spoken, (part,), (across(low, widest), across(high, widest)), projected=True
-    )
+    takes = within(after, (low, high))
+    spoken = f"Projected without syncs: {takes}, from {range_of((low, high))}"
+    part = BarPart("projected", 0.0, across(after, widest), f"projected: {takes}")
+    return StepBar("without syncs", takes, spoken, (part,), (across(low, widest), across(high, widest)), projected=True)
 
 
 def across(us: float, whole: float) -> float:

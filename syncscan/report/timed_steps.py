@@ -22,9 +22,7 @@ def known_within(us: float, within: float) -> str:
     """Return a time in µs with the digits that this relative uncertainty leaves."""
     if within < NOISY:
         return duration(us)
-    rounded = float(f"{us:.{1 if within >= ROUGH else 2}g}")
-    number, unit = duration(rounded).split()
-    return f"{'about ' if within >= ROUGH else ''}{float(number):g} {unit}"
+    return f"about {duration(us, 1)}" if within >= ROUGH else duration(us, 2)
 
 
 def step_time(analysis: Analysis) -> str:

@@ -50,7 +50,9 @@ def row(analysis: Analysis) -> TraceRow:
         step=duration(replayed(step)),
         bound=step.bound.value,
         syncs=f"{often:.3g}",
-        recoverable="–" if us is None or not often else f"{saving(us, replayed(step))}{part}",
+        recoverable="–"
+        if us is None or not often
+        else f"{saving(us, replayed(step), step.recoverable_range_us)}{part}",
         first=f"{entries[0].saves}: {entries[0].what}" if entries else "nothing",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.duration import duration
+from syncscan.model.duration import duration, range_of, within
 
 _SELDOM = 0.095
 """Frequency per step below which the number of steps per occurrence is shown instead of a decimal."""
@@ -38,4 +38,4 @@ def times(per_step: float) -> str:
     )
 
 
-__all__ = ["duration", "part_of", "percent", "times"]
+__all__ = ["duration", "part_of", "percent", "range_of", "times", "within"]

@@ -10,7 +10,7 @@ from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import NO_LANES
 from syncscan.report.story import Story
 from syncscan.report.tiles import BarPart, StepBar, across
-from syncscan.report.units import duration
+from syncscan.report.units import duration, range_of, within
 
 
 def falls(drawn: BeforeAfter, whole_us: float) -> list[StepBar]:
@@ -28,12 +28,13 @@ def falls(drawn: BeforeAfter, whole_us: float) -> list[StepBar]:
 
 def _fall(scene: Scene, title: str, before: float, widest: float) -> StepBar:
     low, high = scene.range_us
-    stays = BarPart("projected", 0.0, across(scene.us, widest), f"after {shown(title, 160)}: {duration(scene.us)}")
-    gain = before - scene.us
-    saved = BarPart("saved", across(scene.us, widest), across(gain, widest), f"saved: {duration(max(gain, 0.0))}")
-    spoken = f"After {shown(title, 160)}: {duration(scene.us)}, from {duration(low)} to {duration(high)}"
+    takes, gain = within(scene.us, scene.range_us), max(before - scene.us, 0.0)
+    saves = within(gain, (before - high, before - low))
+    stays = BarPart("projected", 0.0, across(scene.us, widest), f"after {shown(title, 160)}: {takes}")
+    saved = BarPart("saved", across(scene.us, widest), across(gain, widest), f"saved: {saves}")
+    spoken = f"After {shown(title, 160)}: {takes}, from {range_of(scene.range_us)}"
     limits = (across(low, widest), across(high, widest))
-    return StepBar(shown(title, 160), duration(scene.us), spoken, (stays, saved), limits, projected=True)
+    return StepBar(shown(title, 160), takes, spoken, (stays, saved), limits, projected=True)
 
 
 def _limit(us: float, widest: float) -> StepBar:

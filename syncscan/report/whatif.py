@@ -23,7 +23,7 @@ from syncscan.report.phrases import steps_found
 from syncscan.report.printable import printable
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.terminal import written
-from syncscan.report.units import duration, percent
+from syncscan.report.units import duration, percent, range_of, within
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.whatif/1"
@@ -114,9 +114,9 @@ def headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
         yield Text(p.provided, style="bold")
     if p.removed or p.launches != "eager":
         yield Text.assemble(
-            (f"The step {_so(analysis, p)}: {duration(p.predicted_us)}", "bold"),
+            (f"The step {_so(analysis, p)}: {within(p.predicted_us, p.range_us)}", "bold"),
             f" instead of {duration(p.baseline_us)}, {_less(p)}"
-            f" ({duration(p.range_us[0])} to {duration(p.range_us[1])}), {p.speedup:.2f} times as fast.",
+            f" ({range_of(p.range_us)}), {p.speedup:.2f} times as fast.",
         )
     else:
         none = "Nothing is removed" if analysis.findings else "There is no sync to remove"

@@ -18,7 +18,7 @@ from syncscan.report.assets import asset, template
 from syncscan.report.remedies import SHOWN, title
 from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, story_of
-from syncscan.report.units import duration
+from syncscan.report.units import duration, range_of, within
 from syncscan.report.whatif import headline, streams
 from syncscan.version import __version__
 
@@ -55,10 +55,11 @@ def render(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
 def _tiles(p: Projection) -> list[tuple[str, str, str]]:
     """Return the projection's figures: name, value and range."""
     low, high = p.range_us
+    saves = within(p.saving_us, (p.baseline_us - high, p.baseline_us - low))
     return [
         ("step now", duration(p.baseline_us), ""),
-        ("projected", duration(p.predicted_us), f"{duration(low)} to {duration(high)}"),
-        ("saves", duration(p.saving_us), f"{p.speedup:.2f} times as fast"),
+        ("projected", within(p.predicted_us, p.range_us), range_of(p.range_us)),
+        ("saves", saves, f"{p.speedup:.2f} times as fast"),
         ("device work", duration(p.device_limit_us), "no step is shorter"),
         ("host work", duration(p.host_limit_us), "no step is shorter"),
     ]

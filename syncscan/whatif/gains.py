@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.facts.first_use import library_setups, long_first_launches
-from syncscan.model.duration import duration
+from syncscan.model.duration import duration, within
 from syncscan.model.finding import Cause, Finding, Gain, Severity
 from syncscan.model.projection import Overlap, Projection, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -89,10 +89,10 @@ def _is_once(finding: Finding) -> bool:
 
 def _read_once(projector: Projector, finding: Finding) -> Finding:
     """Return the finding with what is saved if one of its reads in each step stays, in its fix: its gain is of all."""
-    gain = finding.gain.recoverable_us if finding.gain else 0.0
-    saved = duration(min(gain, projector.saved_by_reading_once(finding)))
+    gain, limits = (finding.gain.recoverable_us, finding.gain.range_us) if finding.gain else (0.0, (0.0, 0.0))
+    saved = within(min(gain, projector.saved_by_reading_once(finding)), limits)
     first, _, others = finding.diagnosis.fix.partition(". ")
-    fix = f"{first}: then {saved} of the {duration(gain)} are saved. {others}"
+    fix = f"{first}: then {saved} of the {within(gain, limits)} are saved. {others}"
     return replace(finding, diagnosis=replace(finding.diagnosis, fix=fix))
 
 

@@ -121,7 +121,7 @@ def test_findings_of_the_newest_recording_say_their_gain(tmp_path: Path) -> None
         (shown,) = [d for d in await editor.open(file) if d.code == "item"]
         assert shown.range.start.line == match.where.source.line - 1  # type: ignore[union-attr]
         assert shown.severity == types.DiagnosticSeverity.Warning
-        assert "27% of the step (4.33 ms)" in shown.message
+        assert "27% of the step (4.3 ms)" in shown.message
 
     edited(tmp_path, talk)
 

@@ -31,7 +31,7 @@ def test_a_line_has_the_costs_of_all_its_findings() -> None:
     (file,) = files(at(10, "a-1", gain_us=900.0), at(10, "a-2", gain_us=2_000.0), at(20, "a-3"))
     assert [x.number for x in file.lines] == [9, 10, 11, 19, 20, 21]
     ten = file.lines[1]
-    assert (ten.wait, ten.saves, ten.text) == ("200 µs", "2.00 ms, the largest of 2", "loss.item()")
+    assert (ten.wait, ten.saves, ten.text) == ("200 µs", "2.0 ms, the largest of 2", "loss.item()")
     assert [x.number for x in file.lines if x.after_gap] == [9, 19]
     assert (file.lines[4].saves, file.wait, file.note) == ("less than 1%", "300 µs", "")
 

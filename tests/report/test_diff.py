@@ -13,7 +13,7 @@ from syncscan import api
 from syncscan.model.diff import Diff
 from syncscan.report import diff_html, diff_json, diff_markdown, diff_text
 from syncscan.report.diff_story import story_of
-from syncscan.report.units import duration
+from syncscan.report.units import duration, within
 from tests.gate.story import Sync, program
 from tests.networks import launch_bound
 from tests.report.example import HOSTILE, hostile
@@ -126,7 +126,10 @@ def test_a_sync_s_gain_once_compiled_is_reported_beside_its_gain_now() -> None:
     later, now = change.site.once_compiled_us, change.site.recoverable_us
     assert later is not None
     assert now is not None
+    (gain,) = [f.gain for f in change.site.findings]
+    assert gain is not None
+    limits = gain.range_us
     (line,) = story_of(diff).changes[change.change]
-    assert line.numbers.endswith(f"; removing it would save {duration(now)}, and {duration(later)} once compiled")
+    assert line.numbers.endswith(f"; removing it would save {within(now, limits)}, and {duration(later)} once compiled")
     after = [c["after"] for c in json.loads(diff_json.render(diff))["changes"] if c["before"] is None]
     assert [site["once_compiled_us"] for site in after] == [pytest.approx(later)]

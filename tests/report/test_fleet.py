@@ -67,7 +67,7 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
     assert story.verdict == "Rank 0 delays the job by 700 µs per step (7%)"
     assert story.reason.endswith("idle after a sync, .item() waits for a number (train.py:52).")
     assert [(t.saves, t.share, t.doubt, t.on) for t in story.remedies] == [
-        ("700 µs", "7%", "600 µs to 800 µs", "only on rank 0")
+        ("700 µs", "7%", "600 to 800 µs", "only on rank 0")
     ]
     assert story.wrong == (
         "nonzero waits to learn a size (train.py:60): a single trace projects up to 1.20 ms, "

@@ -26,7 +26,7 @@ def test_a_projection_is_distinguished_from_a_bound_and_from_a_spoilt_measuremen
     bound = replace(LAUNCHES, gain=replace(GAIN, basis=Basis.UPPER_BOUND))
     messages = [(h.saves, h.doubt) for h in told(LAUNCHES, bound, TIMED)]
     assert messages == [
-        ("3.00 ms (30%)", "2.00 ms to 3.50 ms"),
+        ("3.0 ms (30%)", "2.0 to 3.5 ms"),
         ("at most 3.00 ms (30%)", "not projected"),
         ("distorts the measurement", ""),
     ]
@@ -45,7 +45,7 @@ def test_launches_that_a_graph_can_hold_are_reported_with_what_each_part_saves_a
     twice = replace(LAUNCHES.splits[0], per_step=2)
     (habit,) = told(replace(LAUNCHES, splits=(twice,)))
     assert dict(report.graphs(habit)) == {
-        "alone": "backward: 130 launches in 1.56 ms saves 1.00 ms; forward: 110 launches in 1.32 ms, up to"
+        "alone": "backward: 130 launches in 1.56 ms saves 1.0 ms; forward: 110 launches in 1.32 ms, up to"
         " aten::nonzero in mask",
         "prevents a single graph": "aten::nonzero in mask (detect.py:42), 2 per step",
     }
@@ -73,7 +73,7 @@ def test_each_is_shown_with_what_proves_it_and_what_to_do(form):
     shown = " ".join(render(typical(), form, **options).replace("\\", "").replace("&#34;", '"').split())
     for words in (
         "420 launches per step; the device is busy 76% of it",
-        "backward: 130 launches in 1.56 ms saves 1.00 ms",
+        "backward: 130 launches in 1.56 ms saves 1.0 ms",
         "aten::nonzero in mask (detect.py:42)",
         'torch.compile(mode="reduce-overhead") or a CUDA graph',
         "distorts the measurement",

@@ -19,7 +19,7 @@ import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.model.duration import duration
+from syncscan.model.duration import duration, range_of, within
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.report import render
 from syncscan.report.states import LOSES
@@ -34,11 +34,12 @@ TARS = (
 ROUNDING = 1.0
 """Two projections of one thing differ by no more, µs."""
 _TIME = r"[\d.,]+ (?:ns|µs|ms|s)"
-_PAIR = re.compile(rf"the step takes ({_TIME}) \(({_TIME}) to ({_TIME})\) instead of ({_TIME})")
+_RANGE = r"[\d.,]+ to [\d.,]+ (?:ns|µs|ms|s)"
+_PAIR = re.compile(rf"the step takes ({_TIME}) \(({_RANGE})\) instead of ({_TIME})")
 _ALONE = re.compile(rf"(removing them|compiling) alone (?:saves ({_TIME})|gains nothing)")
 _STATE = re.compile(
     r"(with its syncs, |syncs removed, |)(as it is|compiled \(reduce-overhead\)|compiled)[ :|]+"
-    rf"({_TIME})[ (|]+({_TIME}) to ({_TIME})"
+    rf"({_TIME})[ (|]+({_RANGE})"
 )
 _SEGMENT = re.compile(rf"\d+ launches in {_TIME} saves ({_TIME})")
 _ONCE = re.compile(rf"({_TIME}) \([\d.]+%\) if the network is compiled")
@@ -113,16 +114,22 @@ def plain(analysis: Analysis, kind: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
+def in_words(projected: tuple[float, float, float]) -> tuple[str, str]:
+    """Return a projected step and its range as reports write them."""
+    us, *limits = projected
+    return within(us, (limits[0], limits[1])), range_of((limits[0], limits[1]))
+
+
 def words_promise_no_more(text: str, allowed: Allowed) -> None:
     """Hold the sentences and tables of one format to the projections."""
     states = allowed.analysis.states
     assert states is not None
     for found in _PAIR.findall(text):
-        times = *allowed.projected(allowed.best_way(bool(allowed.program)), allowed.breaking), allowed.baseline_us
-        assert found == tuple(map(duration, times))
+        times = in_words(allowed.projected(allowed.best_way(bool(allowed.program)), allowed.breaking))
+        assert found == (*times, duration(allowed.baseline_us))
     for syncs, way, *times in _STATE.findall(text):
         removed = allowed.program if "removed" in syncs else ()
-        assert times == [*map(duration, allowed.projected(_WAYS[way], removed))]
+        assert tuple(times) == in_words(allowed.projected(_WAYS[way], removed))
     for name, promised in _ALONE.findall(text):
         us = allowed.removed_us if name == "removing them" else allowed.compiled_us
         assert promised == (duration(us) if us >= LOSES * allowed.baseline_us else "")

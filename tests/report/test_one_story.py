@@ -19,7 +19,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Limit, Rules
 from syncscan.report import check_json, render, whatif
-from syncscan.report.units import duration
+from syncscan.report.units import duration, within
 from tests.report.test_schemas import wrong
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
@@ -63,19 +63,23 @@ def of_json(text: str) -> Facts:
 
     step = document["step"]["unprofiled_us"] or document["step"]["observed_us"]
 
-    def saves(us: float | None, basis: str = "") -> str:
+    def saves(us: float | None, limits: list[float] | None, basis: str = "") -> str:
         if us is None:
             return "–"
         if us < 0.01 * step or not us:
             return "less than 1%"
-        return ("at most " if basis == "upper bound" else "") + duration(us)
+        if basis == "upper bound":
+            return f"at most {duration(us)}"
+        return within(us, (limits[0], limits[1]) if limits else None)
 
     return Facts(
         verdict=document["step"]["verdict"],
-        remedies=[saves(r["alone_us"], r["basis"]) for r in document["remedies"]],
+        remedies=[saves(r["alone_us"], r["range_us"], r["basis"]) for r in document["remedies"]],
         changes=[r["what"] for r in document["remedies"]],
-        findings=[(f["title"], saves(f["recoverable_us"])) for f in document["findings"]],
-        habits=[(h["title"], saves(h["recoverable_us"], h["basis"])) for h in document["habits"]],
+        findings=[(f["title"], saves(f["recoverable_us"], f["recoverable_range_us"])) for f in document["findings"]],
+        habits=[
+            (h["title"], saves(h["recoverable_us"], h["recoverable_range_us"], h["basis"])) for h in document["habits"]
+        ],
     )
 
 

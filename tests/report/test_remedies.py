@@ -18,11 +18,11 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
     first, habit, together = report.describe(typical())
     assert first.sentence == (
         "1. nonzero waits to learn how many elements there are (train/detect.py:42 · detect › mask · aten::index):"
-        " 9.00 ms (34%), 8.10 ms to 9.90 ms."
+        " 9.0 ms (34%), 8.1 to 9.9 ms."
     )
     assert habit.sentence == (
-        "2. The step is bound by its launches (step): 3.00 ms (11%), 2.00 ms to 3.50 ms;"
-        " 1.00 ms after the fixes above; likely."
+        "2. The step is bound by its launches (step): 3.0 ms (11%), 2.0 to 3.5 ms;"
+        " 1.0 ms after the fixes above; likely."
     )
     assert together.doubt == (
         "up to 500 µs; nothing measurable after the fixes above; each alone at most 310 µs; likely"
@@ -72,7 +72,7 @@ def test_of_many_the_first_are_named():
     assert len(report.in_words(report.describe(many))) == 6
     assert "… and 3 more." in render(many, "markdown")
     assert "What to change, by individual savings (5 more with -v):" in render(many, "text").splitlines()
-    assert " 8. 9.00 ms" in render(many, "text", verbose=1)
+    assert " 8. 9.0 ms" in render(many, "text", verbose=1)
 
 
 def test_the_json_holds_all_of_it():

@@ -37,7 +37,7 @@ def test_the_pair_is_one_sentence() -> None:
     """The sentence has the waits, why they prevent a compile, the gain of both changes, and the gain of each alone."""
     assert sentence(STATES, [reads()]) == (
         "These 12 syncs wait 22.0 µs, and keep `Denoise.forward` from being compiled: removed and compiled"
-        " (reduce-overhead) the step takes 3.10 ms (2.60 ms to 4.20 ms) instead of 21.3 ms; either alone gains nothing."
+        " (reduce-overhead) the step takes 3.1 ms (2.6 to 4.2 ms) instead of 21.3 ms; either alone gains nothing."
     )
 
 
@@ -78,9 +78,9 @@ def test_the_states_are_lines_with_what_they_change() -> None:
     """The step as it is first; a change that can't be measured isn't said."""
     assert list(lines(STATES)) == [
         "with its syncs, as it is: 21.3 ms",
-        "syncs removed, as it is: 21.2 ms (20.0 ms to 22.0 ms)",
-        "with its syncs, compiled: 24.0 ms (21.0 ms to 27.0 ms), 13% longer",
-        "syncs removed, compiled (reduce-overhead): 3.10 ms (2.60 ms to 4.20 ms), 85% shorter",
+        "syncs removed, as it is: 21.2 ms (20.0 to 22.0 ms)",
+        "with its syncs, compiled: 24 ms (21 to 27 ms), 13% longer",
+        "syncs removed, compiled (reduce-overhead): 3.1 ms (2.6 to 4.2 ms), 85% shorter",
     ]
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.report import proof_html, step_picture, whatif_html
-from syncscan.report.units import duration
+from syncscan.report.units import duration, within
 from tests.builder import TraceBuilder
 from tests.report.test_proof import PROOF
 
@@ -33,7 +33,7 @@ def test_a_projection_is_drawn_with_its_own_numbers() -> None:
         projection.predicted_us,
         projection.range_us,
     )
-    times = f"{duration(projection.baseline_us)} → {duration(projection.predicted_us)} ("
+    times = f"{duration(projection.baseline_us)} → {within(projection.predicted_us, projection.range_us)} ("
     assert drawn.shown.sentence.startswith(times)
 
 

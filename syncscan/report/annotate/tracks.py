@@ -18,7 +18,7 @@ from syncscan.report.annotate.idle import IdleCause, IdleTimes, idle_times
 from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow, IdleSlices, SliceKind
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import FindingText, story_of
-from syncscan.report.units import duration
+from syncscan.report.units import duration, range_of, within
 
 _COLORS = {
     Severity.HIGH: "rail_animation",
@@ -126,8 +126,7 @@ def _both(here_ns: int, a_step_us: float, step: StepSummary) -> str:
 def _gain(f: Finding) -> str:
     if f.gain is None:
         return "not projected"
-    low, high = f.gain.range_us
-    gain = f"{duration(f.gain.recoverable_us)} per step, {duration(low)} to {duration(high)} (projected)"
+    gain = f"{within(f.gain.recoverable_us, f.gain.range_us)} per step, {range_of(f.gain.range_us)} (projected)"
     return sentences(gain, f.gain.untold) if f.gain.untold else gain
 
 
