@@ -72,6 +72,3 @@ def _indent(lines: Text, first: int, begin: int, end: int, *, width: int) -> str
         return in_front[1]
     is_full = len(lines.lines[row]) + len(", ") > width
     return re.sub(r"\S", " ", in_front[0]) if is_full and len(in_front[0]) <= FARTHEST else None
-
-
-__all__ = ["with_argument"]

@@ -144,6 +144,3 @@ def _count(file: File, node: ast.expr) -> int:
     conditions = (n.test for n in file.ancestors(node) if isinstance(n, ast.If))
     seldom = any(isinstance(n, ast.Mod) for test in conditions for n in ast.walk(test))
     return SELDOM if seldom else TURNS
-
-
-__all__ = ["observed"]

@@ -81,6 +81,3 @@ def _names_of_clocks(file: File) -> set[str]:
             word = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
             names |= {t.id for t in node.targets if isinstance(t, ast.Name) and word in _CLOCKS}
     return names
-
-
-__all__ = ["clocks", "follows_sync", "is_clock", "is_timed", "reads_clock", "synchronizes"]

@@ -11,6 +11,3 @@ def several(count: int, name: str) -> str:
         name: what one of them is called.
     """
     return f"{count} {name}" + "s" * (count != 1)
-
-
-__all__ = ["several"]

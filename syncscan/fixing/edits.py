@@ -200,6 +200,3 @@ def _moved(edit: Edit, by: int) -> Edit:
 def _holds(text: Text, outer: ast.AST, inner: ast.AST) -> bool:
     a, b = text.span(outer), text.span(inner)
     return a[0] <= b[0] and b[1] <= a[1] and a != b
-
-
-__all__ = ["Clash", "Draft", "Edit", "Render", "Template", "applied", "checked"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib
 import io
 import json
 import struct
@@ -15,27 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.fixing import event_file
-from syncscan.fixing.safe_pickle import Recorded, saved_by_older_torch, saved_by_torch, unpickled
-
 Leaves = dict[str, Any]
 """Values that hold no others, by where they are: `["loss"][3]`."""
-MOST_DEPTH = 60
 _ZIP, _GZIP, _NUMPY = b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY"
-_PICKLE = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
-_SAFETENSORS = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
-    "BOOL": "?",
-}  # fmt: skip
+_EVENT = b"brain.Event:"
+"""In the first record of each of TensorBoard's event files."""
 
 
 def text_of(data: bytes, name: str) -> str | None:
-    """Return a file's text; None for a file that holds no text, or one value: JSON is read as that.
-
-    Args:
-        data: its content.
-        name: its name.
-    """
+    """Return a file's text; None for a file that holds no text, or one value: JSON is read as that."""
     if name.endswith((".json", ".ipynb")) and _json(data) is not None:
         return None
     try:
@@ -46,13 +35,11 @@ def text_of(data: bytes, name: str) -> str | None:
 
 
 def leaves(data: bytes, name: str) -> Leaves:
-    """Return the values in a file that isn't text.
-
-    Args:
-        data: its content.
-        name: its name.
-    """
-    return dict(_flat(_value(data, name), "", ()))
+    """Return the values in a file that isn't text."""
+    try:
+        return dict(_flat(_value(data, name), ""))
+    except (RecursionError, TypeError):  # a value within itself, or a tensor that is no array
+        return {"": data}
 
 
 def _value(data: bytes, name: str) -> Any:
@@ -62,7 +49,7 @@ def _value(data: bytes, name: str) -> Any:
     if data.startswith(_GZIP):
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return _member(gzip.decompress(data), name.removesuffix(".gz"))
-    for reads in (_zip, _numpy, _pickled, _safetensors, event_file.read):
+    for reads in (_zip, _numpy, _events):
         try:
             value = reads(data)
         except Exception:  # a damaged file, or one of another kind that begins alike
@@ -80,12 +67,12 @@ def _json(data: bytes) -> tuple[Any] | None:
 
 
 def _zip(data: bytes) -> Any:
-    """Return the members of an archive; what torch saved, as that."""
+    """Return the members of an archive; what torch saved, without running anything that it names."""
     if not data.startswith(_ZIP):
         return None
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if any(name.endswith("/data.pkl") for name in archive.namelist()):
-            return saved_by_torch(archive)
+            return importlib.import_module("torch").load(io.BytesIO(data), map_location="cpu", weights_only=True)
         return {name: _member(archive.read(name), name) for name in archive.namelist()}
 
 
@@ -98,64 +85,89 @@ def _numpy(data: bytes) -> Any:
     return np.load(io.BytesIO(data), allow_pickle=False) if data.startswith(_NUMPY) else None
 
 
-def _pickled(data: bytes) -> Any:
-    if not data.startswith(_PICKLE):
-        return None
-    try:
-        return saved_by_older_torch(data)
-    except Exception:
-        return unpickled(data)
+def _events(data: bytes) -> list[Any] | None:
+    """Return the messages of an event file, field by field, as their schema isn't needed.
 
-
-def _safetensors(data: bytes) -> Any:
-    """Return the tensors of a file in the format of huggingface/safetensors: a header in JSON, and their bytes."""
-    if data[8:9] != b"{":
+    A record is its length, a checksum of it, its data, and a checksum of these (tensorflow, `lib/io/record_writer.h`).
+    """
+    if _EVENT not in data[:64]:
         return None
-    (length,) = struct.unpack("<Q", data[:8])
-    header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
-    result: dict[str, Any] = {}
-    for name, tensor in header.items():
-        if name == "__metadata__":
-            result[name] = tensor
-            continue
-        begin, end = tensor["data_offsets"]
-        dtype = _SAFETENSORS.get(tensor["dtype"])
-        content: Any = body[begin:end]
-        if tensor["dtype"] == "BF16":
-            content = (np.frombuffer(content, "<u2").astype("<u4") << 16).view("<f4")
-        elif dtype:
-            content = np.frombuffer(content, dtype).reshape(tensor["shape"])
-        result[name] = content
+    result, at = [], 0
+    while at + 16 <= len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        result.append(_message(data[at + 12 : at + 12 + length]))
+        at += length + 16
     return result
 
 
-def _flat(value: Any, place: str, around: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield the values in containers and objects, with their place."""
-    parts: Iterator[tuple[str, Any]]
+def _message(data: bytes) -> list[Any]:
+    """Return the fields of a protocol buffer, as pairs of number and value (protobuf.dev, "Encoding").
+
+    Raises:
+        ValueError, struct.error, IndexError: the bytes are no message.
+    """
+    fields: list[Any] = []
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind, value = key & 7, None
+        if kind == 0:
+            value, at = _varint(data, at)
+        elif kind == 1:
+            value, at = struct.unpack_from("<d", data, at)[0], at + 8
+        elif kind == 2:
+            length, at = _varint(data, at)
+            if at + length > len(data):
+                raise ValueError("a field ends behind its message")
+            value, at = _bytes(data[at : at + length]), at + length
+        elif kind == 5:
+            value, at = struct.unpack_from("<f", data, at)[0], at + 4
+        else:
+            raise ValueError(f"there is no wire type {kind}")
+        fields.append((key >> 3, value))
+    return fields
+
+
+def _bytes(data: bytes) -> Any:
+    """Return what a field of bytes holds: text, a message, or else the bytes."""
+    try:
+        text = data.decode()
+        if text.isprintable():
+            return text
+    except UnicodeDecodeError:
+        pass
+    try:
+        return _message(data)
+    except (ValueError, struct.error, IndexError):
+        return data
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value, at, shift = value | (byte & 0x7F) << shift, at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+
+
+def _flat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values in containers, with their place."""
     if isinstance(value, Mapping):
-        parts = ((f"{place}[{key!r}]", inner) for key, inner in value.items())
-    elif isinstance(value, list | tuple):
-        parts = ((f"{place}[{k}]", inner) for k, inner in enumerate(value))
-    elif isinstance(value, set | frozenset):
-        parts = ((f"{place}{{{k}}}", inner) for k, inner in enumerate(sorted(map(repr, value))))
-    elif isinstance(value, Recorded):
-        parts = ((f"{place}.{value.kind}[{k}]", inner) for k, inner in enumerate(value.parts))
-    elif isinstance(value, type) and issubclass(value, Recorded):
-        yield place, value.kind
+        parts = [(f"{place}[{key!r}]", inner) for key, inner in value.items()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        parts = [(f"{place}[{k}]", inner) for k, inner in enumerate(inside)]
+    elif hasattr(value, "detach"):
+        tensor = value.detach()
+        yield place, (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
         return
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        parts = ((f"{place}[{k}]", inner) for k, inner in enumerate(value.ravel().tolist()))
     else:
         yield place, value
         return
-    if id(value) in around or len(around) > MOST_DEPTH:
-        yield place, f"{type(value).__name__} within itself"
-        return
-    empty = True
     for where, inner in parts:
-        empty = False
-        yield from _flat(inner, where, (*around, id(value)))
-    if empty:
+        yield from _flat(inner, where)
+    if not parts:
         yield place, f"empty {type(value).__name__}"
 
 
@@ -164,6 +176,3 @@ def content(path: Path) -> bytes:
     if path.is_symlink():
         return b"-> " + str(path.readlink()).encode(errors="surrogateescape")
     return path.read_bytes() if path.is_file() else b""
-
-
-__all__ = ["Leaves", "content", "leaves", "text_of"]

@@ -249,6 +249,3 @@ def _method(node: ast.AST) -> str:
     """Return the name of the method that computes with what a mask selects; empty for other nodes."""
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and selection(node) is None
     return node.func.attr if called else ""  # type: ignore[attr-defined]
-
-
-__all__ = ["Gathered", "gathered", "named_mask"]

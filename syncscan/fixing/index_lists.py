@@ -19,6 +19,3 @@ def moved(file: File, index: ast.expr, of: ast.expr) -> str:
     literal = isinstance(index, ast.List) and index.elts
     kind = "" if literal else ", dtype=torch.long"
     return f"torch.tensor({code}{kind}).to({file.text.code(of)}.device, non_blocking=True)"
-
-
-__all__ = ["index_list", "moved"]

@@ -198,6 +198,3 @@ def _yields(node: ast.AST) -> bool:
         if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             todo += ast.iter_child_nodes(inner)
     return False
-
-
-__all__ = ["probed"]

@@ -28,11 +28,10 @@ from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
-from syncscan.fixing.fixed_clock import FixedClock
-from syncscan.fixing.fixed_randomness import FixedRandomness
 from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
 from syncscan.fixing.raised import Raised, raised
+from syncscan.fixing.reproducible import FixedRandomness, fix_clock
 from syncscan.fixing.winding import Winding
 from syncscan.model.finding import Cause, Finding, Use
 from syncscan.model.libraries import is_library
@@ -77,7 +76,7 @@ def run(job: ProgramJob) -> RunResult:
     session = pretence.begin()
     recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
-    FixedClock().install()
+    fix_clock()
     FixedRandomness().install()
     _seed()
     steps = _OptimizerSteps(job, session, winding)
@@ -336,6 +335,3 @@ def _seed() -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(SEED)
-
-
-__all__ = ["run"]

@@ -96,6 +96,3 @@ def runs_seldom(file: File, place: WaitingLine) -> str:
 def _is_iterated(file: File, node: ast.expr) -> bool:
     outer = file.parents[node]
     return isinstance(outer, ast.For | ast.AsyncFor | ast.comprehension) and node is outer.iter
-
-
-__all__ = ["Reason", "in_library", "is_unhandled", "reason_for", "runs_once", "runs_seldom", "why_left"]

@@ -69,6 +69,3 @@ def span(node: ast.AST) -> tuple[int, int]:
     """Return the first and the last line of a node."""
     line = int(getattr(node, "lineno", 0))
     return line, int(getattr(node, "end_lineno", None) or line)
-
-
-__all__ = ["change", "moved_lines", "span", "statement_lines", "written_lines"]

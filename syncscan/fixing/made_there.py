@@ -72,6 +72,3 @@ def _single(file: File, maker: ast.Call, device: str) -> Template:
         return f"{torch}.{start}{dtype}, device={device})"
 
     return source
-
-
-__all__ = ["made_there"]

@@ -60,6 +60,3 @@ def _imported(file: File, name: str) -> str:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             origins |= {f"{node.module}.{a.name}" for a in node.names if (a.asname or a.name) == name}
     return origins.pop() if len(origins) == 1 else ""
-
-
-__all__ = ["full_name", "made", "maker", "only", "takes"]

@@ -486,6 +486,3 @@ def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
-
-
-__all__ = ["Options", "PatchBuilder", "unified"]

@@ -35,6 +35,3 @@ def _edits(proposal: Proposal) -> list[Edit]:
         return proposal.draft.edits()
     except Clash:
         return []
-
-
-__all__ = ["by_hand", "is_too_long"]

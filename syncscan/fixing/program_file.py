@@ -305,6 +305,3 @@ class File:
 def _targets(comprehension: ast.AST) -> set[str]:
     generators = comprehension.generators  # type: ignore[attr-defined]
     return {n.id for g in generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
-
-
-__all__ = ["File", "Function", "Home", "Loop", "Scope"]

@@ -93,6 +93,3 @@ class Rewrite(Protocol):
     def find(self, file: File) -> Iterator[Proposal | Left]:
         """Yield what it would change in a file, and what it knows and has to leave."""
         ...
-
-
-__all__ = ["Left", "Proposal", "Rewrite"]

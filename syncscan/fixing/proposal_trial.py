@@ -182,6 +182,3 @@ def together(wanted: Wanted) -> list[Wanted]:
 
 def _places(proposal: Proposal) -> set[ast.AST]:
     return {*proposal.draft.nodes, *proposal.draft.before} - {proposal.node}
-
-
-__all__ = ["Passed", "ProposalTrial", "compatible", "together"]

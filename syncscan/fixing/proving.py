@@ -78,6 +78,3 @@ def _beside(fixed: Fixed, target: str) -> Iterator[str]:
         beside.write(file.after.encode(file.encoding))
         beside.flush()
         yield target.replace(str(script), str(script.with_name(Path(beside.name).name)), 1)
-
-
-__all__ = ["prove_patch"]

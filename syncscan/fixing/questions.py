@@ -125,21 +125,3 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
         return False
     holds_list = any(isinstance(n, ast.List) for n in ast.walk(assign.value))
     return not holds_list or not memory.may_be_written(file, name, file.nodes)
-
-
-__all__ = [
-    "constant",
-    "is_constant_name",
-    "is_path",
-    "is_pure",
-    "is_simple",
-    "is_stored",
-    "is_torch",
-    "mask_of",
-    "names_in",
-    "names_several_devices",
-    "same_source",
-    "stands_alone",
-    "targets",
-    "with_dims",
-]

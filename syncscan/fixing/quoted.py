@@ -20,6 +20,3 @@ def instead(new: str, old: str) -> str:
 def _cut(text: str, begin: int) -> str:
     part = text[begin : begin + MOST]
     return f"{'…' if begin else ''}{part!r}{'…' if len(text) > begin + MOST else ''}"
-
-
-__all__ = ["instead"]

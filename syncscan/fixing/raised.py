@@ -69,6 +69,3 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception:
         return ""
-
-
-__all__ = ["Raised", "raised"]

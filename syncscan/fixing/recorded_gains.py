@@ -61,6 +61,3 @@ def with_note(fixed: Fixed, trace: str) -> Fixed:
 def _place(finding: Finding) -> tuple[str, int] | None:
     source = finding.where.source
     return (str(Path(source.file).absolute()), source.line) if source is not None else None
-
-
-__all__ = ["gains_of", "of_analysis", "projected", "with_note"]

@@ -27,6 +27,3 @@ def _paragraph(rewrite: Rewrite) -> str:
         f"```python\n{rewrite.AFTER}\n```\n",
     ]
     return "\n\n".join(lines)
-
-
-__all__ = ["section"]

@@ -148,6 +148,3 @@ def _outcome(file: Path, code: str, limit_s: float) -> RunResult:
 
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-
-
-__all__ = ["Runs"]

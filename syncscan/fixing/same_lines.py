@@ -163,6 +163,3 @@ def _without_position(bar: str) -> str:
 
 def _parts(text: str) -> Iterator[str]:
     return (part for line in text.splitlines() for part in line.split("\r"))
-
-
-__all__ = ["SteadyLines"]

@@ -41,6 +41,3 @@ def same_number(x: str, y: str) -> bool:
 def is_fraction(number: str) -> bool:
     """Return whether a number isn't an integer, which a program that rounds differently prints alike."""
     return "." in number or "e" in number.lower()
-
-
-__all__ = ["TOLERANCE", "is_fraction", "numbers", "same_line", "same_number", "words"]

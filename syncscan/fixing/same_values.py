@@ -107,6 +107,3 @@ def _is_result(value: Any, constants: Container[float]) -> bool:
         return bool(len(value) if isinstance(value, bytes) else value.size)
     number = isinstance(value, int | float | complex | np.generic) and not isinstance(value, bool)
     return number and value not in constants
-
-
-__all__ = ["SteadyValues", "same_value"]

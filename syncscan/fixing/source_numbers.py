@@ -21,6 +21,3 @@ def source_numbers(paths: Iterable[str], arguments: Iterable[str]) -> frozenset[
         with contextlib.suppress(OSError):
             texts.append(Path(path).read_text(encoding="utf-8", errors="replace"))
     return frozenset(float(number) for text in texts for number in numbers(text))
-
-
-__all__ = ["source_numbers"]

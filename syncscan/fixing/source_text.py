@@ -114,6 +114,3 @@ def shown_path(path: str) -> str:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:
         return path
-
-
-__all__ = ["Text", "names_apple", "read", "shown_path"]

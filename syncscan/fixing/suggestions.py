@@ -84,6 +84,3 @@ def _edit(text: Text, change: SourceEdit) -> Edit:
     begin = text.starts[change.line - 1] + change.column - 1
     end = text.starts[change.end_line - 1] + change.end_column - 1
     return Edit(begin, end, 0, change.text)
-
-
-__all__ = ["suggest", "suggestion"]

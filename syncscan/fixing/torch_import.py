@@ -26,6 +26,3 @@ def with_torch(file: File, draft: Draft) -> Draft:
     alone = draft.copy()
     import_torch(file, alone)
     return alone
-
-
-__all__ = ["import_torch", "with_torch"]

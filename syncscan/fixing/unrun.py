@@ -95,6 +95,3 @@ def _patched(path: str, file: File, wanted: Wanted) -> Patched:
     after = msgspec.structs.replace(text, text=applied(text.text, draft.edits()))
     diff = unified(path, text.marked, after.marked)
     return Patched(path, text.path, text.text, after.text, text.encoding, diff)
-
-
-__all__ = ["HOW", "fix_source"]

@@ -157,6 +157,3 @@ def waits_of(run: RunResult) -> Counter[tuple[str, int]]:
     for place in run.places:
         counts[place.file, place.line] += place.count
     return counts
-
-
-__all__ = ["Reference", "fingerprint", "waits_of"]

@@ -69,6 +69,3 @@ def _question(number: int, first: ast.stmt) -> ast.stmt:
     call = ast.Call(ast.Name(OVER, ast.Load()), [ast.Constant(number)], [])
     question = ast.copy_location(ast.If(call, [ast.Break()], []), first)
     return ast.fix_missing_locations(question)
-
-
-__all__ = ["OVER", "Winding"]

@@ -40,6 +40,3 @@ def _is_dirty(path: Path) -> bool:
     command = [git, "-C", str(path.parent), "status", "--porcelain", "--untracked-files=no", "--", path.name]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     return answer.returncode == 0 and bool(answer.stdout.strip())
-
-
-__all__ = ["write"]

@@ -157,6 +157,3 @@ def _counts(path: str, left: str | None) -> bool:
     if Path(path).is_relative_to(folder) or not Path(path).is_relative_to(home):
         return True
     return not Path(path).relative_to(home).parts[0].startswith(".")
-
-
-__all__ = ["SteadyFiles", "Written", "paired"]

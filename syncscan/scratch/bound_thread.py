@@ -85,6 +85,3 @@ def _follow(orders: SimpleQueue[Any]) -> None:
         except BaseException as error:
             done.set_exception(error)
         del function, done, order
-
-
-__all__ = ["BoundThread"]

@@ -237,6 +237,3 @@ def _make_alike(path: str, folder: Path) -> None:
         os.chown(folder, status.st_uid, status.st_gid)
     mode = stat.S_IMODE(status.st_mode)
     folder.chmod(mode if os.access(path, os.W_OK) else mode & ~0o222)  # it may belong to this user now
-
-
-__all__ = ["NOTES", "enter"]

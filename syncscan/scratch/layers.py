@@ -90,6 +90,3 @@ def _is_opaque(folder: Path) -> bool:
         except OSError:
             continue
     return False
-
-
-__all__ = ["NOTES", "written"]

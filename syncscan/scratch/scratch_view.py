@@ -100,9 +100,9 @@ class Scratch:
             from syncscan.scratch.redirect import left
 
             return left.written(self.folders[0])
-        from syncscan.scratch import layers
+        from syncscan.scratch import kernel, layers
 
-        return layers.written(self.folders[0]) if (self.folders[0] / layers.NOTES).exists() else {}
+        return layers.written(self.folders[0]) if (self.folders[0] / kernel.NOTES).exists() else {}
 
     def close(self) -> None:
         """Remove all that was written."""

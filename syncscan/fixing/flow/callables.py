@@ -140,6 +140,3 @@ def _is_defined(file: File, name: ast.Name) -> bool:
 
 def _is_only_imported(file: File, name: ast.Name) -> bool:
     return not any(not isinstance(n.ctx, ast.Load) for n in file.names(file.home_of(name), name.id))
-
-
-__all__ = ["OWN", "is_free", "is_of_library", "names"]

@@ -189,18 +189,3 @@ def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:
 def _class(file: File, name: str) -> ast.ClassDef | None:
     classes = [n for n in file.nodes if isinstance(n, ast.ClassDef) and n.name == name]
     return classes[0] if len(classes) == 1 else None
-
-
-__all__ = [
-    "argument",
-    "callee",
-    "calls_of",
-    "has_parameter",
-    "is_bound",
-    "is_value",
-    "method",
-    "owners",
-    "parameter",
-    "runs_on_its_own",
-    "value_given",
-]

@@ -81,6 +81,3 @@ def _read_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:
             walk.draft.put_before(statement, "\n".join(read_back.lines(walk, cell.name, cell, taint)))
             return True
     return False
-
-
-__all__ = ["check"]

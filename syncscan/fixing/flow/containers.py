@@ -255,6 +255,3 @@ def _assigned(
             walk.bind(target, taint, origin)
         else:
             walk.stuck(node, "is stored in a nested container", origin)
-
-
-__all__ = ["holder", "inside", "method", "store", "sums_of_shared_entries", "use"]

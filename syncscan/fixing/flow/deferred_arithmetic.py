@@ -547,18 +547,3 @@ def _torch_function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Tai
         return False
     with_tensor(walk, node, operands[0], taint, origin)
     return True
-
-
-__all__ = [
-    "added",
-    "arithmetic",
-    "assigned_value",
-    "branch",
-    "comparison",
-    "function",
-    "given_types",
-    "in_place",
-    "is_sum",
-    "with_tensor",
-    "write_sum",
-]

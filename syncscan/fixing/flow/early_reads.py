@@ -73,6 +73,3 @@ def name_of_number(file: File, site: NumberRead, *taken: str) -> str:
     named = [root] if root and root not in ("torch", "F", "self") else []
     words = [*named, *words[-1:]]
     return file.fresh("_".join(words if len(words) > 1 else [*(words or ["number"]), "value"]), *taken)
-
-
-__all__ = ["may_go_first", "name_of_number", "stands_first"]

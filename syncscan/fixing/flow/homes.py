@@ -70,6 +70,3 @@ def _forget(walk: NumberWalk, origin: Origin) -> None:
             return
         for node in of_it:
             del walk.origins[node]
-
-
-__all__ = ["followed"]

@@ -106,6 +106,3 @@ def _is_among(name: str, patterns: Iterable[str]) -> bool:
     return not in_place and any(
         name == p or owner == p.removesuffix(".*") or (p[-1] == "." and name.startswith(p)) for p in patterns
     )
-
-
-__all__ = ["NEW", "PURE", "gives_new", "is_of_tensor", "leaves_alone", "only_reads", "takes"]

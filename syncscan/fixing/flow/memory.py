@@ -421,15 +421,3 @@ def _holds_number(file: File, target: ast.expr) -> bool:
         uses = file.attributes(target.attr) if isinstance(target, ast.Attribute) else ()
     types = {kind for use in uses if isinstance(getattr(use, "ctx", None), ast.Load) for kind in file.types(use)}
     return bool(types) and types <= {"int", "float", "bool"}
-
-
-__all__ = [
-    "is_new",
-    "is_only_read",
-    "is_written",
-    "may_be_written",
-    "may_change",
-    "new_may_change",
-    "running_in",
-    "stays",
-]

@@ -284,18 +284,3 @@ def root_of(node: ast.AST) -> ast.Name | None:
         else:
             return None
     return node
-
-
-__all__ = [
-    "Deferral",
-    "NumberRead",
-    "callable_source",
-    "copies",
-    "in_double",
-    "is_data",
-    "is_read_as_it_is",
-    "primary",
-    "root_of",
-    "sites",
-    "written",
-]

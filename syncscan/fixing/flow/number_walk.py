@@ -689,6 +689,3 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _has_yield(function: ast.AST) -> bool:
     return any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(function))
-
-
-__all__ = ["NumberWalk"]

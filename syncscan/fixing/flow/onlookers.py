@@ -216,6 +216,3 @@ def _types(file: File, node: ast.expr) -> set[str]:
 
 def _word(call: ast.Call) -> str:
     return str(getattr(call.func, "attr", getattr(call.func, "id", "a function")))
-
-
-__all__ = ["check"]

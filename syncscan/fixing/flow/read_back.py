@@ -299,6 +299,3 @@ def _is_reached(statement: ast.stmt, loop: ast.For) -> bool:
 def _may_assign(walk: NumberWalk, home: Home, cell: Local) -> bool:
     scope = walk.file.scope_of(home)
     return walk.file.declares_global(scope, cell.name)
-
-
-__all__ = ["is_there", "lines", "write"]

@@ -58,6 +58,3 @@ def on_the_device(file: File, node: ast.expr) -> bool:
             if not ran or any(not tensor.on_device for tensor in file.tensors(assign.value)):
                 return False
     return True
-
-
-__all__ = ["on_the_device", "stacked"]

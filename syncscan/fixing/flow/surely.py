@@ -67,6 +67,3 @@ def _gives_tensor(walk: NumberWalk, cell: Cell, target: ast.AST) -> bool:
     statement = walk.file.parents[target]
     value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
     return value is not None and is_tensor(walk, value)
-
-
-__all__ = ["is_tensor"]

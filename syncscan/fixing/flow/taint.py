@@ -93,6 +93,3 @@ class Stuck(Exception):
     def __init__(self, node: ast.AST, why: str, origin: Origin | None = None, shown: bool = False) -> None:
         super().__init__(why)
         self.node, self.why, self.origin, self.shown = node, why, origin, shown
-
-
-__all__ = ["Attribute", "Cell", "ContainerShape", "Local", "Origin", "Stuck", "Taint"]

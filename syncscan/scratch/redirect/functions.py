@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscan.scratch.redirect.folder_entries import FolderEntries
-from syncscan.scratch.redirect.redirected_tree import Originals, Tree
+from syncscan.scratch.redirect.redirected_tree import Tree
 
 READING = ("readlink", "statvfs", "pathconf", "getxattr", "listxattr", "chdir")
 """PathFunctions that only look at what their first argument leads to, or at a link itself (`readlink`)."""
@@ -262,6 +262,3 @@ class named:
             error.filename = self._paths[0]
             if len(self._paths) > 1:
                 error.filename2 = self._paths[1]
-
-
-__all__ = ["Originals", "PathFunctions", "named"]

@@ -11,11 +11,9 @@ from syncscan.fixing.messages import ProgramJob
 from syncscan.fixing.runs import Runs
 
 TIMES = """\
-import datetime, logging, time, uuid
+import logging, time, uuid
 from time import perf_counter
 print(time.time(), time.time_ns(), perf_counter(), time.monotonic_ns(), time.process_time())
-print(datetime.datetime.now(), datetime.datetime.utcnow(), datetime.datetime.today(), datetime.date.today())
-print(datetime.datetime.now(datetime.timezone.utc), time.localtime(), time.ctime(), time.strftime("%H:%M:%S"))
 logging.basicConfig(format="%(asctime)s %(message)s")
 logging.warning("started")
 print(uuid.uuid1().time, uuid.uuid1().clock_seq)
@@ -73,36 +71,6 @@ def test_libraries_keep_the_real_clock(run: Callable[[str], str]) -> None:
         "print(timeit.Timer('pass').autorange()[0] > 1000)\n"
     )
     assert run(source) == "empty\nTrue\n"
-
-
-def test_dates_stay_dates(run: Callable[[str], str]) -> None:
-    """They are pickled, copied, compared, subclassed and made as before."""
-    source = (
-        "import copy, pickle\nfrom datetime import date, datetime, timedelta\nnow = datetime.now()\n"
-        "assert isinstance(now, datetime) and isinstance(now, date) and isinstance(date.today(), date)\n"
-        "assert issubclass(datetime, date) and not isinstance(date.today(), datetime)\n"
-        "assert pickle.loads(pickle.dumps(now)) == now == copy.deepcopy(now)\n"
-        "day = datetime(2020, 1, 2)\n"
-        "assert datetime.fromisoformat('2020-01-02') == day == datetime.strptime('2020', '%Y') + timedelta(1)\n"
-        "assert (now + timedelta(1) > now) and type(now).__name__ == datetime.__name__ == 'datetime'\n"
-        "class Mine(datetime):\n    pass\nassert isinstance(Mine(2020, 1, 2), Mine) and Mine(2020, 1, 2) == day\n"
-        "print(pickle.loads(pickle.dumps(datetime)) is datetime, datetime.max.year)\n"
-    )
-    assert run(source) == "True 9999\n"
-
-
-def test_libraries_see_the_real_classes(run: Callable[[str], str]) -> None:
-    """They look values up by their type; pandas' extensions rely on the layout of the type in memory."""
-    source = (
-        "import gc, sqlite3\nfrom datetime import datetime\nimport pandas\n"
-        "now = datetime.now()\ntable = pandas.DataFrame({'at': [now], 'of': [1]})\ngc.collect()\n"
-        "assert pandas.Timestamp(now) == now == table['at'][0] and table.dtypes['at'].kind == 'M'\n"
-        "memory = sqlite3.connect(':memory:')\nmemory.execute('create table t(at)')\n"
-        "memory.execute('insert into t values(?)', (now,))\n"
-        "print(memory.execute('select at from t').fetchone()[0] == str(now))\n"
-    )
-    pytest.importorskip("pandas")
-    assert run(source).endswith("True\n")
 
 
 def test_a_forked_process_has_names_of_its_own(run: Callable[[str], str]) -> None:
