@@ -23,7 +23,7 @@ from syncscan.dryrun.compiles import NO_GPU, Compiles
 from syncscan.dryrun.device_kinds import kind_of
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_parts import ProgramPart, parts_of, run_of
-from syncscan.dryrun.program_rounds import ProgramRounds, RepeatedLoop
+from syncscan.dryrun.program_steps import ProgramRounds, RepeatedLoop
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Pretended:
         """
         if self._trace is not None:
             raise UsageError("This dry run has ended.", "Create a new one: syncscan.pretend_gpu().")
-        self._pretence.begin().ways.enter(sys._getframe(1))
+        self._pretence.begin().paths.enter(sys._getframe(1))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -71,7 +71,7 @@ class Pretended:
         if session is not None:
             if self._all:
                 session.count_all()
-            self._parts = parts_of(session.ways)
+            self._parts = parts_of(session.paths)
             self._trace = session.trace(without=frozenset[int]().union(*(part.waits for part in self._parts)))
             self._of_parts = [session.trace(part) for part in self._parts]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from syncscan.capture.installed import naming
 from syncscan.capture.lines import Frame, RecordedWaits, Sync
 from syncscan.facts.loops import Loops
-from syncscan.model.entry_script import only_starts
+from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import calls_modules
 
 Json = dict[str, Any]
@@ -20,9 +20,6 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 `modules`, -1 for none; the stream's or event's address, 0 for none; the thread of the stack, which differs from
 `tid` only where the autograd engine synchronized and the training thread's stack is used instead."""
 
-INNERMOST, OUTERMOST = 48, 16
-"""Frames kept of a deeper stack: the innermost show what waits, the outermost how the program got there."""
-
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
 _OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
@@ -30,19 +27,11 @@ _OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.
 T = TypeVar("T", bound=Hashable)
 
 
-class Interned(Generic[T]):
-    """Distinct values in order of first use."""
+class Interned(dict[T, int]):
+    """Distinct values in order of first use, each with its index."""
 
-    def __init__(self) -> None:
-        self.index: dict[T, int] = {}
-
-    def __call__(self, value: T) -> int:
-        """Return the index of this value."""
-        return self.index.setdefault(value, len(self.index))
-
-    def values(self) -> list[T]:
-        """Return the distinct values, each at its index."""
-        return list(self.index)
+    def __missing__(self, value: T) -> int:
+        return self.setdefault(value, len(self))
 
 
 def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
@@ -63,21 +52,21 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
     looped, loops = set[int](), Loops()
     stacks: Interned[tuple[int, ...]] = Interned()
     modules: Interned[str] = Interned()
-    paths, named = _Paths(recording.roots), naming()
+    path_of, named = ModulePaths(), naming()
 
     def number(stack: Iterable[Frame]) -> int:
         listed = list(stack)
-        numbers = tuple(frames((named(file), line, function)) for file, line, function in listed)
+        numbers = tuple(frames[named(file), line, function] for file, line, function in listed)
         for index, (file, line, _) in zip(numbers, in_network(listed), strict=False):
             if index not in looped and loops.repeats(file, line):
                 looped.add(index)
-        return stacks(numbers)
+        return stacks[numbers]
 
     rows = []
     syncs, timed = recording.syncs, recording.calls
     for (at, tid, kind, handle, _, module, borrowed), stack in zip(syncs, _stacks(syncs), strict=True):
         stack_id = number(stack) if stack else -1
-        module_id = modules(paths(module)) if module is not None else -1
+        module_id = modules[path_of(recording.roots.get(id(module), module), module)] if module is not None else -1
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
         [begin, end, tid, number(stack)]
@@ -87,9 +76,9 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
     return {
         "source": "callbacks" if warned is None else "warnings",
         "columns": list(COLUMNS),
-        "frames": [list(frame) for frame in frames.values()],
-        "stacks": [list(stack) for stack in stacks.values()],
-        "modules": modules.values(),
+        "frames": [list(frame) for frame in frames],
+        "stacks": [list(stack) for stack in stacks],
+        "modules": list(modules),
         "syncs": rows,
         "calls": calls,
         "looped": sorted(looped),
@@ -113,13 +102,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
         if not program_frames and (file in _OURS or function == "fire_callbacks"):
             continue
         program_frames.append(frame)
-    while program_frames and only_starts(program_frames[-1][0]):
-        program_frames.pop()
-    return (
-        program_frames
-        if len(program_frames) <= INNERMOST + OUTERMOST
-        else program_frames[:INNERMOST] + program_frames[-OUTERMOST:]
-    )
+    return shortened(program_frames)
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
@@ -133,21 +116,3 @@ def _resolve(captured: list[Any]) -> list[list[Frame]]:
     resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
     stacks = resolve(captured) if captured else []
     return [trimmed((f["filename"], f["line"], f["name"]) for f in stack) for stack in stacks]
-
-
-class _Paths:
-    """Names modules by their path below the outermost module that was called around them."""
-
-    def __init__(self, roots: dict[int, Any]) -> None:
-        self._roots = roots
-        self._names: dict[int, dict[int, str]] = {}
-
-    def __call__(self, module: Any) -> str:
-        """Return the outermost module's class and the names below it; the module's own class without such a path."""
-        root = self._roots.get(id(module), module)
-        if id(root) not in self._names:
-            self._names[id(root)] = {id(child): name for name, child in root.named_modules()}
-        name = self._names[id(root)].get(id(module))
-        if name is None:
-            return type(module).__name__
-        return "/".join([type(root).__name__, *name.split(".")] if name else [type(root).__name__])

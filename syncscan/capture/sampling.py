@@ -210,14 +210,14 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     for counts, stack in samples:
         at = -1
         for file, function, line in _of_program(stack):
-            key = (at, frames((named(file), function)), line)
+            key = (at, frames[named(file), function], line)
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))
             self_counts += [[0] * len(counts) for _ in range(len(nodes) - len(self_counts))]
         if at >= 0:
             self_counts[at] = [a + b for a, b in zip(self_counts[at], counts, strict=True)]
-    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, self_counts, strict=True)]
+    return [list(frame) for frame in frames], [[*key, *n] for key, n in zip(nodes, self_counts, strict=True)]
 
 
 def _places(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Place, ...]]]:

@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +48,49 @@ PROPERTIES = SimpleNamespace(
 )
 
 
+class _Zeros(dict[str, int]):
+    """Statistics of an allocator that never allocated."""
+
+    def __missing__(self, key: str) -> int:
+        return 0
+
+
+ANSWERS: tuple[tuple[Any, str], ...] = (
+    (
+        None,
+        "set_device set_device_index set_device_idx init _lazy_init ipc_collect set_sync_debug_mode _sleep"
+        " _accelerator_setDeviceIndex manual_seed manual_seed_all seed seed_all _record_memory_history _dump_snapshot"
+        " set_per_process_memory_fraction reset_accumulated_host_memory_stats reset_peak_host_memory_stats"
+        " reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached",
+    ),
+    (
+        0,
+        "current_device current_device_index current_device_idx _exchange_device _maybe_exchange_device"
+        " _accelerator_getDeviceIndex _accelerator_exchangeDevice _accelerator_maybeExchangeDevice get_sync_debug_mode"
+        " temperature power_draw clock_rate utilization memory_usage memory_allocated max_memory_allocated"
+        " memory_reserved max_memory_reserved memory_cached max_memory_cached current_allocated_memory"
+        " driver_allocated_memory",
+    ),
+    (1, "_device_count_nvml"),
+    (True, "is_initialized is_bf16_supported is_tf32_supported"),
+    (False, "_is_in_bad_fork can_device_access_peer is_current_stream_capturing"),
+    (MEMORY, "recommended_max_memory"),
+    ((MEMORY, MEMORY), "mem_get_info get_memory_info"),
+    (PROPERTIES, "get_device_properties"),
+    (PROPERTIES.name, "get_device_name"),
+    (["sm_90"], "get_arch_list"),
+    ("native", "get_allocator_backend"),
+    ("a simulated GPU has no processes", "list_gpu_processes"),
+    ("a simulated GPU has no memory of its own", "memory_summary"),
+    ([], "memory_snapshot"),
+    ({"segments": [], "device_traces": []}, "_snapshot"),
+    (_Zeros(), "memory_stats memory_stats_as_nested_dict host_memory_stats host_memory_stats_as_nested_dict"),
+)
+"""What functions of the device's module and of those below it answer, whatever they are given."""
+_PARTS = ("memory", "random", "streams")
+"""Modules below the device's that have some of its functions under the same names."""
+
+
 def pretend(session: DryRunSession, patches: Patches) -> None:
     """Set everything that answers for the device."""
     _Device(session, patches).set_all()
@@ -71,16 +114,15 @@ class _Device:
 
     def set_all(self) -> None:
         """Replace all functions of the device's module."""
-        self._answers()
+        self._module()
         self._accelerator()
         if simulated().name == "cuda":
             self._cuda()
         else:
             self._on(torch.cuda, is_available=lambda: False)
             self._on(torch.backends.mps, is_available=lambda: simulated().name == "mps")
-        self._streams()
-        self._memory()
-        self._random()
+        self._on(torch, Stream=self.stream, Event=self.event)
+        self.patches.set(torch, "Generator", stand_ins.generator())
         self._distributed()
         self._parallel()
 
@@ -88,66 +130,65 @@ class _Device:
         for name, value in values.items():
             self.patches.replace(owner, name, value)
 
-    def _answers(self) -> None:
-        self._on(
-            self.module,
-            is_available=_available,
-            device_count=_devices,
-            _device_count_nvml=lambda: 1,
-            current_device=lambda: 0,
-            set_device=lambda device: None,
-            _exchange_device=lambda device: 0,
-            _maybe_exchange_device=lambda device: 0,
-            init=lambda: None,
-            _lazy_init=lambda: None,
-            is_initialized=lambda: True,
-            _initialized=True,
-            _is_in_bad_fork=lambda: False,
-            get_device_name=lambda device=None: PROPERTIES.name,
-            get_device_capability=lambda device=None: (PROPERTIES.major, PROPERTIES.minor),
-            get_device_properties=lambda device=None: PROPERTIES,
-            get_arch_list=lambda: ["sm_90"],
-            can_device_access_peer=lambda a, b: False,
-            is_bf16_supported=lambda including_emulation=True: True,
-            is_tf32_supported=lambda: True,
-            synchronize=self._synchronize,
-            device=stand_ins.device_context(),
-            ipc_collect=lambda: None,
-            set_sync_debug_mode=lambda mode: None,
-            get_sync_debug_mode=lambda: 0,
-            _sleep=lambda cycles: None,
-            temperature=lambda device=None: 0,
-            power_draw=lambda device=None: 0,
-            clock_rate=lambda device=None: 0,
-            utilization=lambda device=None: 0,
-            is_current_stream_capturing=lambda: False,
-        )
+    def _answer(self, owner: Any) -> None:
+        for answer, names in ANSWERS:
+            # A function of its own for each: dynamo refuses two names of torch's for one.
+            self._on(owner, **{name: _answering(answer) for name in names.split()})
+
+    def _module(self) -> None:
+        @contextlib.contextmanager
+        def on_stream(stream: Any) -> Iterator[None]:
+            before = self.current
+            self._set_stream(stream or before)
+            try:
+                yield
+            finally:
+                self._set_stream(before)
+
+        state = torch.random.default_generator
+        for owner in (self.module, *(getattr(self.module, part, None) for part in _PARTS)):
+            self._answer(owner)
+            self._on(
+                owner,
+                is_available=_available,
+                device_count=_devices,
+                _initialized=True,
+                get_device_capability=lambda device=None: (PROPERTIES.major, PROPERTIES.minor),
+                synchronize=self._synchronize,
+                device=stand_ins.device_context(),
+                Stream=self.stream,
+                Event=self.event,
+                ExternalStream=self.stream,
+                stream=on_stream,
+                StreamContext=on_stream,
+                current_stream=lambda device=None: self.current,
+                default_stream=lambda device=None: self.default,
+                set_stream=self._set_stream,
+                empty_cache=self._empty_cache,
+                initial_seed=torch.initial_seed,
+                get_rng_state=lambda device=None: state.get_state(),
+                get_rng_state_all=lambda: [state.get_state()],
+                set_rng_state=lambda new, device=None: state.set_state(new),
+                set_rng_state_all=lambda all_new: state.set_state(all_new[0]),
+            )
 
     def _accelerator(self) -> None:
         accelerator = getattr(torch, "accelerator", None)
         if accelerator is not None:
+            self._answer(accelerator)
             self._on(
                 accelerator,
                 is_available=lambda: True,
                 device_count=_devices,
                 current_accelerator=lambda check_available=False: self.device,
-                current_device_index=lambda: 0,
-                current_device_idx=lambda: 0,
-                set_device_index=lambda device: None,
-                set_device_idx=lambda device: None,
                 synchronize=self._synchronize,
                 current_stream=lambda device=None: self.current,
                 set_stream=self._set_stream,
                 empty_cache=self._empty_cache,
             )
-        self._on(torch._C, _get_accelerator=lambda check=None: self.device)
+        self._answer(torch._C)
         self._on(
-            torch._C,
-            _accelerator_getDeviceIndex=lambda: 0,
-            _accelerator_setDeviceIndex=lambda index: None,
-            _accelerator_exchangeDevice=lambda index: 0,
-            _accelerator_maybeExchangeDevice=lambda index: 0,
-            _accelerator_synchronizeDevice=self._synchronize,
+            torch._C, _get_accelerator=lambda check=None: self.device, _accelerator_synchronizeDevice=self._synchronize
         )
         parse = torch._C._nn._parse_to
 
@@ -168,14 +209,8 @@ class _Device:
         }
         self._on(torch.cuda, **stand_ins.legacy_types(), **graph)
         self._on(torch.cuda.graphs, **graph)
-        marks = SimpleNamespace(
-            rangePushA=lambda text: 0,
-            rangePop=lambda: 0,
-            rangeStartA=lambda text: 0,
-            rangeEnd=lambda number: None,
-            markA=lambda text: None,
-        )
-        self._on(torch.cuda.nvtx, _nvtx=marks)
+        marks = dict.fromkeys(("rangePushA", "rangePop", "rangeStartA", "rangeEnd", "markA"), _answering(0))
+        self._on(torch.cuda.nvtx, _nvtx=SimpleNamespace(**marks))
 
     def _synchronize(self, device: Any = None) -> None:
         self._wait(synchronize(call="cudaDeviceSynchronize"))
@@ -191,83 +226,6 @@ class _Device:
     def _set_stream(self, stream: Any) -> None:
         self._current.stream = stream
         self.session.order.current = getattr(stream, "number", DEFAULT)
-
-    def _streams(self) -> None:
-        @contextlib.contextmanager
-        def on_stream(stream: Any) -> Iterator[None]:
-            before = self.current
-            self._set_stream(stream or before)
-            try:
-                yield
-            finally:
-                self._set_stream(before)
-
-        for owner in (self.module, getattr(self.module, "streams", None)):
-            self._on(owner, Stream=self.stream, Event=self.event, ExternalStream=self.stream)
-        self._on(torch, Stream=self.stream, Event=self.event)
-        self._on(
-            self.module,
-            stream=on_stream,
-            StreamContext=on_stream,
-            current_stream=lambda device=None: self.current,
-            default_stream=lambda device=None: self.default,
-            set_stream=self._set_stream,
-        )
-
-    def _memory(self) -> None:
-        def numbers(device: Any = None) -> dict[str, int]:
-            return _Zeros()
-
-        for owner in (self.module, getattr(self.module, "memory", None)):
-            self._on(
-                owner,
-                empty_cache=self._empty_cache,
-                memory_stats=numbers,
-                host_memory_stats=numbers,
-                host_memory_stats_as_nested_dict=numbers,
-                reset_accumulated_host_memory_stats=lambda: None,
-                reset_peak_host_memory_stats=lambda: None,
-                memory_stats_as_nested_dict=numbers,
-                memory_allocated=lambda device=None: 0,
-                max_memory_allocated=lambda device=None: 0,
-                memory_reserved=lambda device=None: 0,
-                max_memory_reserved=lambda device=None: 0,
-                current_allocated_memory=lambda: 0,
-                driver_allocated_memory=lambda: 0,
-                recommended_max_memory=lambda: MEMORY,
-                memory_cached=lambda device=None: 0,
-                max_memory_cached=lambda device=None: 0,
-                _record_memory_history=lambda *args, **kwargs: None,
-                _dump_snapshot=lambda *args, **kwargs: None,
-                _snapshot=lambda *args, **kwargs: {"segments": [], "device_traces": []},
-                get_allocator_backend=lambda: "native",
-                memory_usage=lambda device=None: 0,
-                list_gpu_processes=lambda device=None: "a simulated GPU has no processes",
-                memory_snapshot=lambda *args, **kwargs: [],
-                memory_summary=lambda device=None, abbreviated=False: "a simulated GPU has no memory of its own",
-                mem_get_info=lambda device=None: (MEMORY, MEMORY),
-                reset_peak_memory_stats=lambda device=None: None,
-                reset_accumulated_memory_stats=lambda device=None: None,
-                reset_max_memory_allocated=lambda device=None: None,
-                reset_max_memory_cached=lambda device=None: None,
-                set_per_process_memory_fraction=lambda fraction, device=None: None,
-            )
-
-    def _random(self) -> None:
-        for owner in (self.module, getattr(self.module, "random", None)):
-            self._on(
-                owner,
-                manual_seed=lambda seed: None,
-                manual_seed_all=lambda seed: None,
-                seed=lambda: None,
-                seed_all=lambda: None,
-                initial_seed=torch.initial_seed,
-                get_rng_state=lambda device=None: torch.random.default_generator.get_state(),
-                get_rng_state_all=lambda: [torch.random.default_generator.get_state()],
-                set_rng_state=lambda state, device=None: torch.random.default_generator.set_state(state),
-                set_rng_state_all=lambda states: torch.random.default_generator.set_state(states[0]),
-            )
-        self.patches.set(torch, "Generator", stand_ins.generator())
 
     def _distributed(self) -> None:
         distributed = torch.distributed
@@ -307,11 +265,8 @@ class _Device:
         self.patches.set(torch._C, "_gather", gathered)
 
 
-class _Zeros(dict[str, int]):
-    """Statistics of an allocator that never allocated."""
-
-    def __missing__(self, key: str) -> int:
-        return 0
+def _answering(answer: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: answer
 
 
 def _devices() -> int:

@@ -15,14 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory, wait_table
+from syncscan.dryrun.copies import is_direct, mark_of
 from syncscan.dryrun.device_kinds import KINDS, simulated
-from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.dispatch_mode import in_float
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
-from syncscan.dryrun.shared_arrays import tensor_of
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
-from syncscan.dryrun.value_marks import mark_of
-from syncscan.dryrun.watched_arrays import WatchedArray, read_whole, watch
+from syncscan.dryrun.watched_arrays import WatchedArray, read_whole, tensor_of, watch
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor

@@ -13,15 +13,14 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from syncscan.dryrun import extension_ops, nodes, tensor_memory, wait_table
+from syncscan.dryrun import extension_ops, tensor_memory, wait_table
+from syncscan.dryrun.copies import mark_of
 from syncscan.dryrun.device_kinds import simulated
-from syncscan.dryrun.effects import Effect, effect_of
 from syncscan.dryrun.promises import CHECKS, Check
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
-from syncscan.dryrun.uses_of_ops import UsesOfOps
-from syncscan.dryrun.value_marks import mark_of
+from syncscan.dryrun.uses_of_ops import Effect, UsesOfOps, effect_of
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -190,12 +189,12 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if op.rule is not None or op.dependent:
             dispatched = wait_table.DispatchedOp(name, args, kwargs, within)
             op_waits = wait_table.waits_of(dispatched, op.rule)
-        if within in nodes.WAITS:
+        if within in wait_table.OF_NODES:
             op_waits = (*self._of_node(node, within), *op_waits)
         if not op_waits:
             session.recording.op(name, session.thread if node is None else AUTOGRAD)
             return
-        if call.quiet or within.startswith(nodes.QUIET):
+        if call.quiet or within.startswith(wait_table.QUIET):
             return
         call.waited = bool(call.name)
         value = mark_of(args[_READ[name]]) if name in _READ and node is None else ""
@@ -206,7 +205,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if node is self._node:
             return ()
         self._node = node
-        return tuple(nodes.WAITS[name](node))
+        return tuple(wait_table.OF_NODES[name](node))
 
     def _factory_place(self, call: TorchCall, name: str) -> str | None:
         """Return where a factory's tensor lies: where the call says, or beside the tensor that it was given."""

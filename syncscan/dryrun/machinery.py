@@ -1,6 +1,8 @@
 """Patch the parts of torch that would look for a device or bypass the modes.
 
-That is autocast, hooks and custom functions that C++ calls, optimizers that group tensors by device, and compilers.
+That is autocast, hooks and custom functions that C++ calls, optimizers that group tensors by device, compilers, kernels
+that only a GPU can run, and threads, as torch's modes are a thread's own. Processes that the program starts and
+extensions that it builds are gaps, with their lines.
 """
 
 from __future__ import annotations
@@ -8,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.util
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import thread as pools
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
@@ -20,6 +25,15 @@ from syncscan.dryrun.recording import MAIN
 from syncscan.dryrun.tensor_memory import DEVICE
 
 torch: Any = importlib.import_module("torch")
+_LAUNCHERS = (
+    ("triton.runtime.jit", "JITFunction"),
+    ("triton.runtime.autotuner", "Autotuner"),
+    ("triton.runtime.autotuner", "Heuristics"),
+)
+_MISSING = (
+    "Triton kernels were launched and not run: what they would compute is missing, so values such as a loss may be NaN,"
+    " and where the program branches on them, waits may differ from a GPU's."
+)
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
@@ -31,6 +45,8 @@ class _Machinery:
     def __init__(self, session: DryRunSession, patches: Patches) -> None:
         self.session, self.patches = session, patches
         self.questions: list[tuple[Any, str, Any, Any]] = []
+        self.functions: Any = importlib.import_module("syncscan.dryrun.device_functions").Functions
+        self.ops: Any = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops
 
     def set_all(self) -> None:
         """Set all replacements."""
@@ -41,6 +57,9 @@ class _Machinery:
         self._optimizers()
         self._compilers()
         self._overrides()
+        self._threads()
+        self._kernels()
+        self._unseen()
 
     def _autocast(self) -> None:
         autocast = torch.amp.autocast_mode.autocast
@@ -93,21 +112,22 @@ class _Machinery:
         @functools.wraps(run)
         def backward(*args: Any, **kwargs: Any) -> Any:
             if session.thread == MAIN:
-                session.ways.backward(session.recording.now)
+                session.paths.first_time(session.paths.backwards, session.recording.now)
             return run(*args, **kwargs)
 
         self.patches.replace(torch.autograd, "_engine_run_backward", backward)
 
     def _in_program(self, hook: Callable[..., Any]) -> Callable[..., Any]:
-        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions
-
         @functools.wraps(hook)
         def called(*args: Any) -> Any:
-            on = any(isinstance(mode, functions) for mode in torch.overrides._get_current_function_mode_stack())
-            with contextlib.nullcontext() if on else functions(self.session):
+            with contextlib.nullcontext() if self._is_on() else self.functions(self.session):
                 return hook(*args)
 
         return called
+
+    def _is_on(self) -> bool:
+        """Return whether the modes are on in this thread."""
+        return any(isinstance(mode, self.functions) for mode in torch.overrides._get_current_function_mode_stack())
 
     def _optimizers(self) -> None:
         grouped = torch._C._group_tensors_by_device_and_dtype
@@ -164,6 +184,56 @@ class _Machinery:
                     if name in getattr(module, "__dict__", {}):
                         self.questions.append((module, name, getattr(module, name), value))
                         self.patches.set(module, name, value)
+
+    def _threads(self) -> None:
+        """Set the modes in new threads, and in the tasks of pools with existing threads."""
+        for owner in (threading.Thread, vars(pools)["_WorkItem"]):
+            self.patches.set(owner, "run", self._with_modes(owner.run))
+
+    def _with_modes(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(run)
+        def with_modes(*args: Any, **kwargs: Any) -> Any:
+            if self._is_on() or self.session.over:
+                return run(*args, **kwargs)
+            with self.ops(self.session), self.functions(self.session):
+                return run(*args, **kwargs)
+
+        return with_modes
+
+    def _kernels(self) -> None:
+        """Skip launches of Triton's kernels, which wait for nothing, and say so: their results are missing."""
+
+        def run(kernel: Any, *args: Any, **kwargs: Any) -> None:
+            self.session.seen += 1
+            self.session.say(_MISSING)
+
+        if importlib.util.find_spec("triton") is None:
+            return
+        for module, kind in _LAUNCHERS:
+            with contextlib.suppress(ImportError, AttributeError):
+                self.patches.set(getattr(importlib.import_module(module), kind), "run", run)
+
+    def _unseen(self) -> None:
+        """Name what runs without the simulated device: processes, and extensions that are built."""
+        of_processes = "processes of torch.multiprocessing.{0}, which run without the simulated GPU"
+        of_extensions = "extension {1}, built by torch.utils.cpp_extension.{0}"
+        for module, name, what in (
+            ("torch.multiprocessing", "spawn", of_processes),
+            ("torch.multiprocessing", "start_processes", of_processes),
+            ("torch.utils.cpp_extension", "load", of_extensions),
+            ("torch.utils.cpp_extension", "load_inline", of_extensions),
+        ):
+            owner = importlib.import_module(module)
+            self.patches.set(owner, name, self._noting(getattr(owner, name), name, what))
+
+    def _noting(self, original: Callable[..., Any], name: str, what: str) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self.session.seen += 1
+            self.session.not_understood(what.format(name, *args[:1]) if args else name)
+            return original(*args, **kwargs)
+
+        return noted
 
 
 def _device_of(lists: Any) -> Any:

@@ -16,11 +16,6 @@ from syncscan.errors import MissingExtra, UsageError, installing
 _one_at_a_time = threading.Lock()
 
 
-def pretending() -> bool:
-    """Return whether the simulation is on."""
-    return _one_at_a_time.locked()
-
-
 class Pretence:
     """Switches the simulation on and off, once, and for one block or thread at a time."""
 
@@ -55,9 +50,8 @@ class Pretence:
             session.say(f"On {of}: {' '.join(self._kind.differs)} Everything else by the rules of CUDA.")
         ops = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops(session)
         functions = importlib.import_module("syncscan.dryrun.device_functions").Functions(session)
-        patches = Patches()
-        self._undo.callback(patches.restore)
-        for part in ("cuda", "tensors", "machinery", "thread_modes", "skipped_kernels", "shared_arrays"):
+        patches = self._undo.enter_context(Patches())
+        for part in ("cuda", "tensors", "machinery", "watched_arrays"):
             importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
         if self._compiles is not None:
             self._compiles.watch(patches)

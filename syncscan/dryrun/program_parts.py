@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import CodeType
 from typing import NamedTuple
 
-from syncscan.dryrun.ways import WaitOnThread, Way, Ways
+from syncscan.dryrun.call_paths import CallPath, CallPaths, WaitOnThread
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, name_of, phases_of, rounds_of
 from syncscan.model.libraries import in_package
@@ -33,22 +33,22 @@ class ProgramPart(NamedTuple):
     at: tuple[int, ...]
 
 
-def parts_of(ways: Ways) -> list[ProgramPart]:
+def parts_of(paths: CallPaths) -> list[ProgramPart]:
     """Return the phases of a dry run, those with the most waits first; none where it has no steps.
 
     Args:
-        ways: the ways of the run, once it is over.
+        paths: the paths of the run, once it is over.
     """
-    if len(ways.ends) < 2:
+    if len(paths.ends) < 2:
         return []
     loops = Loops()
-    samples = {id(sample := Sample(met.begin, 1, _lines(met.way))): (sample, k) for k, met in enumerate(ways.met)}
+    samples = {id(sample := Sample(met.begin, 1, _lines(met.path))): (sample, k) for k, met in enumerate(paths.met)}
     course = WatchedSteps(
-        ways.ends, [True] * (len(ways.ends) - 1), _lines(ways.path), complete=True, entered=ways.entered
+        paths.ends, [True] * (len(paths.ends) - 1), _lines(paths.to_steps), complete=True, entered=paths.entered
     )
     phases, _ = phases_of(course, [sample for sample, _ in samples.values()], loops)
     places = ([samples[id(sample)][1] for sample in phase.samples] for phase in phases[:MOST_PHASES])
-    return [_part(phase, sorted(those), ways, loops) for phase, those in zip(phases, places, strict=False)]
+    return [_part(phase, sorted(those), paths, loops) for phase, those in zip(phases, places, strict=False)]
 
 
 def run_of(parts: Sequence[ProgramPart], steps: int) -> ProgramRun:
@@ -94,23 +94,23 @@ def _run_phase(part: ProgramPart) -> RunPhase:
     )
 
 
-def _lines(way: Way) -> tuple[tuple[CodeType, int], ...]:
-    return tuple((code, line) for code, line, _ in way)
+def _lines(path: CallPath) -> tuple[tuple[CodeType, int], ...]:
+    return tuple((code, line) for code, line, _ in path)
 
 
-def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> ProgramPart:
+def _part(phase: SeenPhase, places: Sequence[int], paths: CallPaths, loops: Loops) -> ProgramPart:
     round_loops = rounds_of(phase, loops)
     begins, came = [], 0
     for before, now in pairwise([-2, *places]):
         anew = now != before + 1
         came += anew
         if anew or (
-            round_loops is not None and _goes_round(ways.met[before].way, ways.met[now].way, round_loops, loops)
+            round_loops is not None and _goes_round(paths.met[before].path, paths.met[now].path, round_loops, loops)
         ):
             begins.append(now)
     ends = [max(p for p in places if p < then) for then in [*begins[1:], places[-1] + 1]]
-    rounds = tuple((_since(ways.met, begin), ways.met[end].end + 1) for begin, end in zip(begins, ends, strict=True))
-    return ProgramPart(phase, frozenset(ways.met[k].number for k in places), rounds, came, tuple(_steps(phase, ways)))
+    rounds = tuple((_since(paths.met, begin), paths.met[end].end + 1) for begin, end in zip(begins, ends, strict=True))
+    return ProgramPart(phase, frozenset(paths.met[k].number for k in places), rounds, came, tuple(_steps(phase, paths)))
 
 
 def _since(met: Sequence[WaitOnThread], place: int) -> int:
@@ -118,13 +118,13 @@ def _since(met: Sequence[WaitOnThread], place: int) -> int:
     return met[place - 1].end + 2 if place else 0
 
 
-def _steps(phase: SeenPhase, ways: Ways) -> Iterator[int]:
+def _steps(phase: SeenPhase, paths: CallPaths) -> Iterator[int]:
     """Yield the steps that the phase was met in."""
-    times = Counter(sum(end <= sample.at for end in ways.ends) - 1 for sample in phase.samples)
-    yield from sorted(step for step in times if 0 <= step < len(ways.ends) - 1)
+    times = Counter(sum(end <= sample.at for end in paths.ends) - 1 for sample in phase.samples)
+    yield from sorted(step for step in times if 0 <= step < len(paths.ends) - 1)
 
 
-def _goes_round(before: Way, now: Way, round_loop: tuple[CodeType, Loop], loops: Loops) -> bool:
+def _goes_round(before: CallPath, now: CallPath, round_loop: tuple[CodeType, Loop], loops: Loops) -> bool:
     """Return whether a loop began another round between two waits.
 
     Where the program went back, or came to the same instruction again, the innermost loop around both did that.
@@ -146,5 +146,5 @@ def _goes_round(before: Way, now: Way, round_loop: tuple[CodeType, Loop], loops:
     return around[-1:] == [round_loop[1]]
 
 
-def _depth(way: Way, own: tuple[CodeType, Loop]) -> int | None:
-    return next((k for k, (code, line, _) in enumerate(way) if code is own[0] and own[1].holds(line)), None)
+def _depth(path: CallPath, own: tuple[CodeType, Loop]) -> int | None:
+    return next((k for k, (code, line, _) in enumerate(path) if code is own[0] and own[1].holds(line)), None)

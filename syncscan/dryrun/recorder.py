@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from syncscan.dryrun.call_paths import CallPaths, Stacks, is_programs_own
 from syncscan.dryrun.program_parts import ProgramPart
-from syncscan.dryrun.program_rounds import ProgramRounds
+from syncscan.dryrun.program_steps import ProgramRounds
 from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
 from syncscan.dryrun.short_runs import begin_of, end_of, with_whole_scopes
-from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
-from syncscan.dryrun.ways import Ways
 from syncscan.dryrun.work_order import WorkOrder
+from syncscan.facts.program_frames import shortened
 from syncscan.model.libraries import is_library
 
 REMEMBERED = 20_000
@@ -84,7 +84,7 @@ class DryRunSession:
         self.recording = DryRecording()
         self.stacks = Stacks()
         self.order = WorkOrder(is_programs_own)
-        self.ways = Ways()
+        self.paths = CallPaths()
         self._here = _Here(itertools.chain([MAIN], itertools.count(OTHERS)))
         self.seen = 0
         self.over = False
@@ -179,7 +179,7 @@ class DryRunSession:
                 self.recording.wait(wait, place, forward)
                 number = self.recording.waits - 1
             if self.thread == MAIN:
-                self.ways.wait(number, begin, self.recording.now)
+                self.paths.wait(number, begin, self.recording.now)
             if self.on_wait is not None:
                 self.on_wait(RecordedWait(wait, begin, self.recording.now, forward.stack if forward else ()))
 
@@ -201,7 +201,7 @@ class DryRunSession:
         name, begin, captured, _ = self._forward[key]
         frames = self.torch._C._profiler.symbolize_tracebacks([captured])[0]
         stack = [(f["filename"], f["line"], f["name"]) for f in frames if "syncscan/dryrun" not in f["filename"]]
-        return ForwardOp(name, begin, trimmed(stack), thread=self.thread)
+        return ForwardOp(name, begin, tuple(shortened(stack)), thread=self.thread)
 
     def stream_of(self, node: Any) -> int | None:
         """Return the stream that the forward op of a node of the backward pass ran on; None where it isn't known."""
@@ -231,27 +231,27 @@ class DryRunSession:
     def open_scope(self, name: str) -> None:
         """Begin a `record_function` range."""
         if self.thread == MAIN:
-            self.ways.scope(self.recording.now)
+            self.paths.first_time(self.paths.scopes, self.recording.now)
         self.recording.open_scope(name, self.thread)
 
     def step(self, number: int | None) -> None:
         """End the current step, if one runs, and begin the next, if it has a number."""
-        is_first, by_rounds = not self.ways.ends, self.rounds is not None and self.rounds.repeated is not None
-        self.ways.step(self.recording.now, last=number is None)
+        is_first, by_rounds = not self.paths.ends, self.rounds is not None and self.rounds.repeated is not None
+        self.paths.step(self.recording.now, last=number is None)
         if is_first and by_rounds:
             self.recording.keep_open(before=self.recording.now + 1)
         elif is_first:
-            self.recording.keep_open(before=begin_of(self.ways, self.first_followed))
+            self.recording.keep_open(before=begin_of(self.paths, self.first_followed))
         self.recording.step(number)
 
     def count_all(self) -> None:
         """Count the steps of a run that is over and that ended by itself: the first one too, and all of the last."""
         self.recording.finish()
         if self.recording.steps:
-            begin, end = begin_of(self.ways, self.first_followed), end_of(self.ways)
+            begin, end = begin_of(self.paths, self.first_followed), end_of(self.paths)
             begin, end = with_whole_scopes(begin, end, self.recording.scopes(), self.recording.steps[0][0])
             self.recording.count_from(begin, end)
-            self.ways.ends = [begin, *self.ways.ends[:-1], end]
+            self.paths.ends = [begin, *self.paths.ends[:-1], end]
 
     def trace(self, part: ProgramPart | None = None, without: Collection[int] = ()) -> bytes:
         """Return the run as a trace's JSON.
@@ -260,16 +260,13 @@ class DryRunSession:
             part: the only part to include, its rounds as steps; None for the whole run.
             without: numbers of waits to leave out.
         """
-        rounds = part.rounds if part is not None else None
-        left_out = set(range(self.recording.waits)) - part.waits if part is not None else without
-        orders = self.order.races.values() if part is None else ()
-        races = [(r.kind.value, r.first, r.second, r.count) for r in orders]
-        compiled = self.compiled if part is None else None
-        uses = self.order.protected.items() if part is None else ()
-        protected = [(wait, kind.value, first, second) for wait, (kind, first, second) in uses]
-        return self.recording.trace(
-            self.coverage(), self.seen, self.gaps(), races, rounds, left_out, compiled, protected
-        )
+        about: dict[str, Any] = {"notes": self.coverage(), "coverage": {"ops": self.seen, "gaps": self.gaps()}}
+        if part is not None:
+            return self.recording.trace(about, part.rounds, set(range(self.recording.waits)) - part.waits)
+        about["compiled"] = self.compiled
+        about["races"] = [(r.kind.value, r.first, r.second, r.count) for r in self.order.races.values()]
+        about["protected"] = [(wait, kind.value, *lines) for wait, (kind, *lines) in self.order.protected.items()]
+        return self.recording.trace(about, without=without)
 
 
 def _sequence(node: Any) -> int | None:

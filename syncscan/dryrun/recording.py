@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 CALL_NS = 20_000
@@ -49,7 +49,7 @@ class DryWait:
 
     def inside(self, *outer: str) -> DryWait:
         """Return this wait below further ops."""
-        return DryWait((*outer, *self.ops), self.calls, self.copy, self.size, self.value)
+        return replace(self, ops=(*outer, *self.ops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,8 @@ class DryRecording:
     _near: deque[tuple[str, int, int]] = field(default_factory=lambda: deque(maxlen=NEAR))
     """The last ops: name, thread and when each began. Most are forgotten: no row is made of them."""
     _following: int = 0
-    _scopes: list[tuple[str, int]] = field(default_factory=list)
-    _elsewhere: defaultdict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Open scopes of other threads."""
+    _scopes: defaultdict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list, {MAIN: []}))
+    """Open scopes of each thread."""
     steps: list[tuple[int, int]] = field(default_factory=list)
     """Begin and end of each step that is over."""
     after_last: Callable[[], None] | None = None
@@ -128,20 +127,19 @@ class DryRecording:
     def open_scope(self, name: str, tid: int = MAIN) -> None:
         """Begin a `record_function` range."""
         self.now += OP_NS
-        (self._scopes if tid == MAIN else self._elsewhere[tid]).append((name, self.now))
+        self._scopes[tid].append((name, self.now))
 
     def close_scope(self, tid: int = MAIN) -> None:
         """End the innermost open range."""
         self.now += OP_NS
-        if tid != MAIN:
-            name, begin = self._elsewhere[tid].pop()
+        scopes = self._scopes[tid]
+        if scopes:
+            name, begin = scopes.pop()
             self.events.append(_slice("user_annotation", name, tid, begin, self.now))
+        if tid != MAIN:
             return
-        if self._scopes:
-            name, begin = self._scopes.pop()
-            self.events.append(_slice("user_annotation", name, MAIN, begin, self.now))
-        self._lowest = min(self._lowest, len(self._scopes))
-        if self._due and len(self._scopes) <= self._lowest:
+        self._lowest = min(self._lowest, len(scopes))
+        if self._due and len(scopes) <= self._lowest:
             last, self._due = self._due[-1], []
             self._begin_step(last)
 
@@ -150,7 +148,7 @@ class DryRecording:
 
         Ranges of a thread nest: where scopes are open that were opened in the step, it ends with the last of those.
         """
-        if len(self._scopes) > self._lowest:
+        if len(self._scopes[MAIN]) > self._lowest:
             self._due.append(number)
         else:
             self._begin_step(number)
@@ -160,7 +158,7 @@ class DryRecording:
         if self._step is not None:
             self.steps.append((self._step, self.now - OP_NS))
         self._step = None if number is None else self.now
-        self._lowest = len(self._scopes)
+        self._lowest = len(self._scopes[MAIN])
         if number is None and (then := self.after_last):
             self.after_last = None
             then()
@@ -200,7 +198,7 @@ class DryRecording:
             begins.append(self.now)
         begin = self.now
         if wait.calls != _NOT_CALLED_BACK:
-            self._synced(begin, tid, place)
+            self._synced(begin + 50, tid, place, place.thread if place.borrowed else tid)
         if wait.value:
             self._values.append([BASE_NS + self.now + 100, wait.value])
         for at, name in enumerate(wait.calls):
@@ -218,10 +216,9 @@ class DryRecording:
             self.now += 100
             self.events.append(_slice("cpu_op", name, tid, begin, self.now, args))
 
-    def _synced(self, at: int, tid: int, place: ProgramPoint) -> None:
+    def _synced(self, at: int, tid: int, place: ProgramPoint | ForwardOp, owner: int) -> None:
         module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
-        owner = place.thread if place.borrowed else tid
-        self._syncs.append([BASE_NS + at + 50, tid, "stream", self._stack(place.stack), module, 0, owner])
+        self._syncs.append([BASE_NS + at, tid, "stream", self._stack(place.stack), module, 0, owner])
 
     def _lead_to(self, forward: ForwardOp, sequence: int) -> None:
         """Write the forward op's row and stack, once: so short a row that it holds nothing of what it did."""
@@ -231,9 +228,7 @@ class DryRecording:
         args = {"Sequence number": sequence, "Fwd thread id": 0}
         thread = forward.thread
         self.events.append(_slice("cpu_op", forward.name, thread, forward.begin, forward.begin + 40, args))
-        module = self._modules.setdefault(forward.module, len(self._modules)) if forward.module else -1
-        at = BASE_NS + forward.begin
-        self._syncs.append([at, thread, "stream", self._stack(forward.stack), module, 0, thread])
+        self._synced(forward.begin, thread, forward, thread)
 
     def _stack(self, stack: Iterable[Frame]) -> int:
         numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)
@@ -241,13 +236,13 @@ class DryRecording:
 
     def keep_open(self, before: int) -> None:
         """Let steps begin and end within the open scopes that were opened before this time."""
-        self._lowest = sum(begin < before for _, begin in self._scopes)
+        self._lowest = sum(begin < before for _, begin in self._scopes[MAIN])
 
     def finish(self) -> None:
         """End the scopes and the step that are open: the run is over."""
         self.after_last = None
-        for tid in (MAIN, *self._elsewhere):
-            while self._scopes if tid == MAIN else self._elsewhere[tid]:
+        for tid, scopes in self._scopes.items():
+            while scopes:
                 self.close_scope(tid)
         self._begin_step(None)
 
@@ -270,27 +265,14 @@ class DryRecording:
         self.steps = list(zip(begins, [*ends[:-1], max(end, ends[-1])], strict=False))
 
     def trace(
-        self,
-        notes: Sequence[str],
-        ops: int,
-        gaps: Sequence[tuple[str, int, str, int]],
-        races: Sequence[tuple[str, Frame | None, Frame, int]] = (),
-        rounds: Iterable[tuple[int, int]] | None = None,
-        without: Iterable[int] = (),
-        compiled: Any = None,
-        protected: Sequence[tuple[Frame, str, Frame | None, Frame]] = (),
+        self, about: dict[str, Any], rounds: Iterable[tuple[int, int]] | None = None, without: Iterable[int] = ()
     ) -> bytes:
         """Return the recording as a trace's JSON.
 
         Args:
-            notes: sentences about the run that a reader should know.
-            ops: how many ran on the simulated device.
-            gaps: those that weren't understood: name, how often, file and line.
-            races: kind, line of the earlier use, line of the later one, and how often.
+            about: what is stored besides under the trace's key "syncscan".
             rounds: begin and end of its steps; None for those that were marked.
             without: numbers of waits to leave out.
-            compiled: dynamo's record, as a trace stores it; None where it wasn't asked.
-            protected: line of a wait, the race that there would be without it, and its two lines.
         """
         self.finish()
         events = self._choose_rows(rounds, without)
@@ -300,16 +282,7 @@ class DryRecording:
                 "cuda_runtime_version": 13000,
                 "deviceProperties": [{"id": 0, "name": "simulated GPU"}],
                 "baseTimeNanoseconds": BASE_NS,
-                "syncscan": {
-                    "pretended": True,
-                    "notes": list(notes),
-                    "coverage": {"ops": ops, "gaps": gaps},
-                    "lines": self._lines(),
-                    "values": self._values,
-                    "races": races,
-                    "protected": protected,
-                    "compiled": compiled,
-                },
+                "syncscan": {"pretended": True, **about, "lines": self._lines(), "values": self._values},
                 "traceEvents": [*_labels(events), *events],
             }
         ).encode()

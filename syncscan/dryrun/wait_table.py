@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.copies import is_direct
 from syncscan.dryrun.device_kinds import STAGED_BYTES, simulated
-from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.recording import DryWait
 
 LONG_ROW = 2048
@@ -444,3 +444,28 @@ def depends_on_values(tags: Sequence[Any]) -> bool:
 
 
 _DEPENDENT = ("Tag.data_dependent_output", "Tag.dynamic_output_shape", "data_dependent_output", "dynamic_output_shape")
+
+
+QUIET = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")
+"""Nodes of the backward pass that look at values on a CPU but not on a GPU (FunctionsManual.cpp)."""
+
+
+def _of_factors(wait: DryWait, least: int) -> Callable[[Any], Iterable[DryWait]]:
+    """Yield the waits of a product's gradient: the number of zero factors, except for a single factor."""
+    return lambda node: (wait,) if node._saved_self.numel() >= least and node._saved_self.dim() else ()
+
+
+def _fill_reads(node: Any) -> Iterable[DryWait]:
+    """Yield the read for the gradient of a fill's value, if that is needed."""
+    if node.next_functions[1][0] is not None:
+        yield read().inside("aten::masked_select", "aten::nonzero")
+
+
+OF_NODES: dict[str, Callable[[Any], Iterable[DryWait]]] = {
+    "MaskedFillBackward1": _fill_reads,
+    "ProdBackward0": _of_factors(read().inside("aten::nonzero"), 0),
+    "ProdBackward1": _of_factors(item(), 0),
+    "CumprodBackward0": _of_factors(item(), 2),
+}
+"""Nodes of the backward pass that look at values on a GPU, but not while a dispatch mode is on, as here
+(FunctionsManual.cpp, `isTensorSubclassLike`; `cumprod_backward` in ReduceOps.cpp)."""

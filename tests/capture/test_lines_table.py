@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from syncscan.capture import lines_table, main_script
+from syncscan.facts import program_frames
 
 
 def test_the_runner_and_everything_around_it_is_cut() -> None:
@@ -37,4 +38,4 @@ def test_a_deep_stack_keeps_the_program_s_frames() -> None:
     stored = lines_table.trimmed(stack)
     assert stored[0] == stack[0]
     assert stored[-1] == stack[-1]
-    assert len(stored) == lines_table.INNERMOST + lines_table.OUTERMOST
+    assert len(stored) == program_frames.INNERMOST + program_frames.OUTERMOST

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from syncscan.dryrun.running_frames import Move, RunningFrames
+from syncscan.dryrun.program_steps import Move, RunningFrames
 
 
 class Seen:

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group
-from syncscan.dryrun import program_rounds
-from syncscan.dryrun.program_rounds import Patience
+from syncscan.dryrun import program_steps
+from syncscan.dryrun.program_steps import Patience
 
 pytest.importorskip("torch")
 
@@ -39,15 +39,15 @@ while True:
 """
 
 
-OPTIMIZERS = program_rounds._optimizers
+OPTIMIZERS = program_steps._optimizers
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count ops alone, which differ on no machine, and leave out optimizers that other tests have left."""
-    monkeypatch.setattr(program_rounds, "ALONE", Patience(0, 60, math.inf))
-    monkeypatch.setattr(program_rounds, "BESIDE_OPTIMIZER", Patience(0, 2_000, math.inf))
-    monkeypatch.setattr(program_rounds, "_optimizers", lambda: False)
+    monkeypatch.setattr(program_steps, "ALONE", Patience(0, 60, math.inf))
+    monkeypatch.setattr(program_steps, "BESIDE_OPTIMIZER", Patience(0, 2_000, math.inf))
+    monkeypatch.setattr(program_steps, "_optimizers", lambda: False)
 
 
 def dryrun(path: Path, source: str, *args: str) -> Any:
@@ -72,7 +72,7 @@ def test_an_endless_program_ends_after_rounds_of_its_loop(tmp_path: Path) -> Non
 
 def test_the_outer_loop_is_the_step_if_it_comes_round_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of its inner rounds are in it."""
-    monkeypatch.setattr(program_rounds, "ALONE", Patience(0, 2_000, math.inf))
+    monkeypatch.setattr(program_steps, "ALONE", Patience(0, 2_000, math.inf))
     document = dryrun(tmp_path / "mine.py", ENDLESS, "--steps", "2")
     assert document["step"]["count"] == 2
     assert steps(document) == [("item", 15, 12.0), ("tolist", 19, 1.0)]
@@ -88,7 +88,7 @@ def test_a_rollout_before_the_first_optimizer_step_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An optimizer that exists may step yet."""
-    monkeypatch.setattr(program_rounds, "_optimizers", OPTIMIZERS)
+    monkeypatch.setattr(program_steps, "_optimizers", OPTIMIZERS)
     trained = ENDLESS.replace("while True:\n", "optimizer = torch.optim.SGD(layers.parameters())\nwhile True:\n")
     trained += "    net(torch.ones(1, 4, device='cuda')).sum().backward()\n    optimizer.step()\n"
     document = dryrun(tmp_path / "mine.py", trained)
@@ -98,7 +98,7 @@ def test_a_rollout_before_the_first_optimizer_step_is_waited_for(
 
 def test_what_catches_the_stop_is_stopped_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, in which a program may clean up."""
-    monkeypatch.setattr(program_rounds, "AGAIN", 20)
+    monkeypatch.setattr(program_steps, "AGAIN", 20)
     caught = ENDLESS.replace(
         '    generate(torch.ones(1, 4, device="cuda")).tolist()\n',
         "    try:\n        generate(torch.ones(1, 4, device='cuda'))\n    except BaseException:\n        break\n"
@@ -109,8 +109,8 @@ def test_what_catches_the_stop_is_stopped_again(tmp_path: Path, monkeypatch: pyt
 
 def test_what_catches_every_stop_is_left_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that catches all ends after its rounds, which then do nothing but fail."""
-    monkeypatch.setattr(program_rounds, "AGAIN", 100)
-    rounds, stops = program_rounds.ProgramRounds(lambda: 0, lambda loop: None, lambda: None), []
+    monkeypatch.setattr(program_steps, "AGAIN", 100)
+    rounds, stops = program_steps.ProgramRounds(lambda: 0, lambda loop: None, lambda: None), []
     rounds.stop_again(lambda: stops.append(True))
     after = []
     for _ in range(114):
