@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from syncscan import load
-from syncscan.errors import TraceUnreadable
-from syncscan.load import second_process
 from syncscan.load.byte_stream import ByteStream
-from syncscan.load.redaction import redacted
 from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate import added_events, annotate, annotate_around, document
@@ -52,10 +49,10 @@ def annotated(
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
         progress: called while the trace is read.
     """
-    with _open_again(analysis, path) as (source, text):
+    with _open_again(path) as (source, text):
         if finding is None:
-            with _draw(analysis) as added:
-                yield from annotate(analysis, text.head, _reporting(text.pieces(), source, progress), added)
+            events = _reporting(text.pieces(), source, progress)
+            yield from annotate(analysis, text.head, events, added_events(analysis))
         else:
             events = _reporting(text.events(), source, progress)
             yield from annotate_around(analysis, text.head, events, finding)
@@ -66,54 +63,27 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
     It reads the trace twice; `progress` is called in both passes.
     """
-    with _open_again(analysis, path) as (_, text):
+    with _open_again(path) as (_, text):
         head = text.head
 
     def pieces() -> Iterator[bytes]:
-        with _open_again(analysis, path) as (source, text):
+        with _open_again(path) as (source, text):
             yield from _reporting(text.pieces(), source, progress)
 
-    with _draw(analysis, perfetto=True) as added:
-        yield from annotate(analysis, head, untangled(pieces), added)
+    yield from annotate(analysis, head, untangled(pieces), added_events(analysis, perfetto=True))
 
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """Yield the text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
-    with _open_again(analysis, path) as (source, text):
+    with _open_again(path) as (source, text):
         yield from document(text.head, analysis.trace.info.metadata, _reporting(text.pieces(), source, progress), ())
 
 
 @contextmanager
-def _open_again(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidText]]:
-    """Yield the trace at `path` again and its text; parts that were valid aren't checked again if unchanged.
-
-    Raises:
-        TraceUnreadable: it is another one in the end.
-    """
+def _open_again(path: str) -> Iterator[tuple[ByteStream, ValidText]]:
+    """Yield the trace at `path` again, and its text."""
     with load.open_events(path, rebuilt=True) as source:
-        sound_bytes, state = analysis.trace.info.sound, source.state
-        sound = sound_bytes is not None and sound_bytes == state
-        yield source, ValidText(source, path, sound=sound)
-        if sound and source.state != sound_bytes:
-            raise TraceUnreadable(f"{redacted(path)} changed while it was copied.", "Copy it again.")
-
-
-@contextmanager
-def _draw(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[bytes]]:
-    """Yield the text that is added to a trace; for a large one, a second process makes it meanwhile."""
-    with ExitStack() as stack:
-        second, info = None, analysis.trace.info
-        large = info.size_bytes >= second_process.WORTHWHILE_BYTES and not info.drawn
-        if large and second_process.possible():
-            with suppress(second_process.CannotFork):
-                second = second_process.SecondProcess(lambda: b",\n".join(added_events(analysis, perfetto=perfetto)))
-                stack.enter_context(second)
-
-        def made() -> Iterator[bytes]:
-            text: bytes | None = second.result() if second else None
-            yield from added_events(analysis, perfetto=perfetto) if text is None else filter(None, [text])
-
-        yield made()
+        yield source, ValidText(source, path)
 
 
 def _reporting(pieces: Iterable[bytes], source: ByteStream, progress: Progress | None) -> Iterator[bytes]:

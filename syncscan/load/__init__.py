@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from pathlib import Path
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load import memory_check, reader, second_process
@@ -77,12 +78,13 @@ def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, mo
     with open_bytes(path) as stream:
         if is_saved(stream.peek(PEEK)):
             return read_saved(stream, name, most)
-        if stream.text_size < second_process.WORTHWHILE_BYTES or not stream.reopens or not second_process.possible():
+        large = stream.text_size >= second_process.WORTHWHILE_BYTES and Path(path).is_file()
+        if not large or not second_process.possible():
             return _read(stream, name, piece, progress, most)
         try:
-            stream.end_at(stream.size)
-            return _read_by_two(stream, path, piece, progress, most)
-        except (reader.NeedsOneProcess, second_process.CannotFork):
+            with second_process.second_process(lambda: _share(path, piece, most)) as share:
+                return _read(stream, name, piece, progress, most, share)
+        except (reader.NeedsOneProcess, OSError):
             pass
     with open_bytes(path) as stream:
         return _read(stream, name, piece, progress, most)
@@ -100,35 +102,21 @@ def _only_one(path: str) -> str:
     return traces[0]
 
 
-def _read_by_two(
-    stream: ByteStream, path: str, piece: int, progress: Callable[[int, int], None] | None, most: int | None
-) -> Trace:
-    with (
-        closing(second_process.Turns()) as turns,
-        second_process.SecondProcess(lambda: _share(path, piece, stream.size, turns, most)) as second,
-    ):
-        return _read(stream, redacted(path), piece, progress, most, (second, turns))
-
-
 def _read(
     stream: ByteStream,
     name: str,
     piece: int,
     progress: Callable[[int, int], None] | None,
     most: int | None,
-    second: tuple[second_process.SecondProcess, second_process.Turns] | None = None,
+    share: Callable[[], reader.Share | None] | None = None,
 ) -> Trace:
     report = None if progress is None else lambda _: progress(stream.done, stream.size)
-    state = stream.state if piece == PIECE else None  # whoever copies the text splits it into such pieces
-    return reader.read(stream, name, piece, report, lambda: stream.lost, second, most, state)
+    return reader.read(stream, name, piece, report, lambda: stream.lost, share, most)
 
 
-def _share(name: str, piece: int, size: int, turns: second_process.Turns, most: int | None) -> object:
-    """Return the second process's share; it reads up to the same size, or it would split a growing file elsewhere."""
-    memory_check.hold_to_half()
-    with open_bytes(name) as stream:
-        stream.end_at(size)
-        return reader.read_share(stream, name, piece, turns, None if most is None else most // 2)
+def _share(path: str, piece: int, most: int | None) -> reader.Share | None:
+    with open_bytes(path) as stream:
+        return reader.read_share(stream, path, piece, None if most is None else most // 2)
 
 
 __all__ = [

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-import stat
 import sys
-import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -16,7 +14,6 @@ from syncscan.load.archive_names import kind_of, within
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import stored_as
-from syncscan.model.file_state import FileState
 
 if TYPE_CHECKING:
     from syncscan.load.archive import Archive
@@ -26,9 +23,6 @@ MAGIC = 6
 """Bytes that identify gzip (2), bzip2 (3), zstd (4) and xz (6)."""
 _ARCHIVE_MAGIC = 512
 """Bytes that identify a tar: its first header."""
-
-_SETTLED_NS = 2_000_000_000
-"""A change this long ago has its own timestamp: the coarsest clock of a file system ticks every 2 s (FAT)."""
 
 
 def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
@@ -185,44 +179,13 @@ class ByteStream(io.RawIOBase):
         return round(self.size / self._stream.shrinks)
 
     @property
-    def reopens(self) -> bool:
-        """Whether the path can be opened again for the same bytes, that is, a file on this machine."""
-        return Path(self.path).is_file()
-
-    @property
     def lost(self) -> str:
         """A sentence about data lost by reading and unpacking so far; empty if none."""
         return self._stream.lost
 
-    @property
-    def state(self) -> FileState | None:
-        """State of the file; None if it isn't one, and just after a change, as the next may have the same time."""
-        try:
-            now = os.fstat(self._stream.below.fileno())
-        except Exception:  # a storage client may not have this, and fail in its own way
-            return None
-        if not stat.S_ISREG(now.st_mode) or time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) < _SETTLED_NS:
-            return None
-        return FileState(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-
-    def end_at(self, size: int) -> None:
-        """Read no further than this many stored bytes, whatever is appended meanwhile."""
-        self._stream.end = size
-
     def readable(self) -> bool:
         """Return True."""
         return True
-
-    def seekable(self) -> bool:
-        """Return whether text can be skipped, that is, in an uncompressed file."""
-        return not self._ahead and self._stream.seekable()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move forward or back in the text by this many bytes (`whence` is `SEEK_CUR`); return the position."""
-        if whence != io.SEEK_CUR:
-            raise io.UnsupportedOperation("only from where it is")
-        self._stream.skip(offset)
-        return self._stream.bytes_read
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with as much as comes at once; 0 at the end."""

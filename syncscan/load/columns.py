@@ -33,7 +33,6 @@ Group = tuple[Category | None, Sequence[Any]]
 """Events of one category of slices; of Python's frames with None."""
 ArrowEnd = tuple[Any, int, float]
 """An arrow's id, and the track number and time in µs of its start or end."""
-Export = tuple[Any, ...]
 
 
 KEY_BYTES = 150
@@ -214,32 +213,23 @@ class Columns(msgspec.Struct):
         """
         self._labels[place] = max(self._labels.get(place, ""), label, key=lambda text: (len(text), text))
 
-    def export(self) -> Export:
-        """Return everything added so far, in a form that another process can absorb."""
-        return (
-            self.events, list(self._strings), list(self._tracks), self._labels, self._categories, self.damage,
-            self._slices.blocks(), self._frames.blocks(), self._arrow_starts, self._arrow_ends, self._drawn,
-        )  # fmt: skip
-
-    def absorb(self, exported: Export) -> None:
-        """Add what another process exported."""
-        events, strings, tracks, labels, categories, damage, slices, frames, arrow_starts, arrow_ends, drawn = exported
-        self.events += events
-        self.damage.add(damage)
-        own_name = np.array([self._strings[text] for text in strings], np.int32)
-        own_track = np.array([self._tracks[track] for track in tracks], np.int32)
-        for blocks, table in ((slices, self._slices), (frames, self._frames)):
-            for block in blocks:
-                self.rows += block.rows
+    def absorb(self, other: Columns) -> None:
+        """Add what another process read."""
+        self.events += other.events
+        self.rows += other.rows
+        self.damage.add(other.damage)
+        own_name = np.array([self._strings[text] for text in other._strings], np.int32)
+        own_track = np.array([self._tracks[track] for track in other._tracks], np.int32)
+        for table, theirs in ((self._slices, other._slices), (self._frames, other._frames)):
+            for block in theirs.blocks():
                 _renumber(block.columns, own_name, own_track)
-            table.take_over(blocks)
-        for place, label in labels.items():
+            table.take_over(theirs.blocks())
+        for place, label in other._labels.items():
             self._add_label(place, label)
-        self._categories |= categories
-        self._drawn = self._drawn or drawn
-        for arrows, arrows_into in ((arrow_starts, self._arrow_starts), (arrow_ends, self._arrow_ends)):
-            self.rows += len(arrows)
-            arrows_into += [(arrow, int(own_track[track]), ts) for arrow, track, ts in arrows]
+        self._categories |= other._categories
+        self._drawn = self._drawn or other._drawn
+        for arrows, theirs_ in ((self._arrow_starts, other._arrow_starts), (self._arrow_ends, other._arrow_ends)):
+            arrows += [(arrow, int(own_track[track]), ts) for arrow, track, ts in theirs_]
 
     def finish(self) -> Unlinked:
         """Return the columns of everything that was added; nothing can be added afterwards."""

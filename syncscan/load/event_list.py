@@ -95,10 +95,6 @@ class EventList(Generic[Batch]):
         """Whether the text read so far ends between two events, so that the next piece can be read independently."""
         return self._salvage.place is ListPosition.BETWEEN_EVENTS
 
-    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[EventsText]:
-        """Return the list in pieces, to be given to `read`; see `Splitter.pieces`."""
-        return self._splitter.pieces(is_wanted)
-
     def read(self, piece: EventsText) -> Iterator[Batch]:
         """Yield the events of a piece; pieces come in order, and none that starts inside an event may be skipped."""
         if not piece.last and self.between_events:

@@ -16,7 +16,6 @@ from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.device_times import with_device_times
 from syncscan.load.frame_selection import useful_frames
 from syncscan.load.outside_ops import move_into_ops
-from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
 from syncscan.load.windows_paths import with_backslashes
@@ -127,11 +126,9 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
         keys = (*other, text, columns["correlation"][rows], category, columns["external"][rows], op_or_other)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], ts[tied], track[tied]))]
     del columns["track"], columns["ts"]
-
-    def put_in_order(name: str) -> None:
-        columns[name] = columns[name].take(order)
-
-    each([name for name, column in columns.items() if not is_empty(column)], put_in_order, len(order))
+    for name, column in columns.items():
+        if not is_empty(column):
+            columns[name] = column.take(order)
     columns |= {"track": track, "ts": ts}
 
 
@@ -167,29 +164,8 @@ def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
 def _nest(columns: Arrays) -> None:
     host = np.flatnonzero(of_categories(columns["category"], HOST))
     track, ts = columns["track"][host], columns["ts"][host]
-    end = ts + columns["dur"][host]
-
     columns["parent"] = np.full(len(columns["ts"]), NONE, np.int32)
-
-    def nest(part: slice) -> None:
-        columns["parent"][host[part]] = innermost_around(host[part], track[part], ts[part], end[part])
-
-    each(_halves(track, ts, end), nest, len(host) // 2)
-
-
-def _halves(track: Int32, ts: Int64, end: Int64) -> list[slice]:
-    """Split these rows in two parts of similar length, if possible so that no row of one encloses one of the other.
-
-    The parts end with a track, or within the middle one where everything begun is over, as between two steps.
-    """
-    if not len(track):
-        return [slice(None)]
-    middle = len(track) // 2
-    first, last = np.searchsorted(track, [track[middle], track[middle] + 1]).tolist()
-    over = np.maximum.accumulate(end[first : last - 1]) <= ts[first + 1 : last]
-    begins = np.concatenate([[first], first + 1 + np.flatnonzero(over), [last]])
-    middle = int(begins[np.argmin(np.abs(begins - middle))])
-    return [slice(middle), slice(middle, None)] if 0 < middle < len(track) else [slice(None)]
+    columns["parent"][host] = innermost_around(host, track, ts, ts + columns["dur"][host])
 
 
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:

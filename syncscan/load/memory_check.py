@@ -68,16 +68,6 @@ def taken() -> int | None:
     return int(mapped[1]) << 10 if mapped else None
 
 
-def hold_to_half() -> None:
-    """Limit this process to half of what it may still allocate, since it shares that with another one."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    already = taken()
-    if soft != resource.RLIM_INFINITY and already is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (already + max(0, soft - already) // 2, hard))
-
-
 def hold_to(size: int) -> None:
     """Limit this process to this many more bytes, at least `LEAST`; without effect on some systems."""
     already, size = taken(), max(size, LEAST)

@@ -1,18 +1,17 @@
 """Read the uncompressed bytes of a trace into a linked Trace, in one pass with a few megabytes of text in memory.
 
 A piece of text is decoded into typed events, which go into columns, and the next piece replaces it. Two processes
-may share the pieces: both split the text in the same way, and each decodes those whose turn it gets.
+may share the pieces: both split the text in the same way, and each decodes every other one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
-from msgspec.structs import replace
 
 from syncscan.errors import TraceTooLarge
-from syncscan.load.columns import Columns, Export
+from syncscan.load.columns import Columns
 from syncscan.load.damage import Damage
 from syncscan.load.event import DECODER, event_of
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
@@ -21,19 +20,15 @@ from syncscan.load.link import linked_trace
 from syncscan.load.memory_check import require
 from syncscan.load.metadata import TextAfterEvents, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
-from syncscan.load.second_process import SecondProcess, Turns
-from syncscan.load.split import PIECE, Readable, Splitter
+from syncscan.load.split import PIECE, EventsText, Readable, Splitter
 from syncscan.load.typed_events import Grouped, by_category, typed_events
-from syncscan.model.file_state import FileState
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.trace import Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
 _MOST_REFUSALS = 8
 """After this many refusals in a row, 254 pieces (130 MB) are read before the next attempt."""
-ReadsPiece = Callable[[int], bool]
-"""Tells whether this process reads the piece with a number."""
 
 
 class NeedsOneProcess(Exception):
@@ -46,9 +41,8 @@ def read(
     piece: int = PIECE,
     progress: Progress | None = None,
     lost: Lost = lambda: "",
-    second: tuple[SecondProcess, Turns] | None = None,
+    second_share: Callable[[], Share | None] | None = None,
     max_memory: int | None = None,
-    state: FileState | None = None,
 ) -> Trace:
     """Read one trace.
 
@@ -58,9 +52,8 @@ def read(
         piece: bytes of text in memory at once; one event if that is longer.
         progress: called after each piece with the bytes of text read.
         lost: returns at the end a sentence on what unpacking lost; empty if nothing.
-        second: a process that runs `read_share` on the same text with the same `piece`, and the turns of both.
+        second_share: waits for the result of `read_share` on the same text with the same `piece`.
         max_memory: bytes that reading and analyzing may take; None for no limit.
-        state: state of the text's file, for the result's `info` if no piece needs a repair.
 
     Raises:
         NeedsOneProcess: the two processes can't share this trace.
@@ -69,54 +62,44 @@ def read(
         TraceTooLarge: it doesn't fit into memory.
     """
     reading = _Reading(stream, path, piece, lost, max_memory)
-    if second is None:
-        reading.read(lambda _: True, True, progress)
-    else:
-        process, turns = second
-        own_turn = _share(turns)
-        # It must see the last piece's tail; if there are more pieces than turns, it reads the rest.
-        reading.read(lambda number: number >= turns.count or own_turn(number), True, progress)
-        share: Share | None = process.result()
+    for events in reading.pieces():
+        # the last piece's tail must be seen here
+        if second_share is None or events.last or events.number % 2 == 0:
+            reading.add(events)
+            if progress:
+                progress(reading.splitter.bytes_read)
+        else:
+            reading.leave_out()
+    if second_share is not None:
+        share = second_share()
         if share is None or share.cuts != reading.cuts:
             raise NeedsOneProcess
         reading.columns.absorb(share.columns)
-        reading.sound = reading.sound and share.sound
         require(reading.columns, path, max_memory)
-    return reading.trace(path, lost(), state)
+    return reading.trace(path, lost())
 
 
 class Share(msgspec.Struct, frozen=True):
-    """The pieces that a second process read."""
+    """The pieces that a second process read: every other one."""
 
-    columns: Export
+    columns: Columns
     cuts: list[int]
     """Begins of all pieces, and the end of the text; other bytes than the first process's are unlikely to be split
     alike."""
-    sound: bool
-    """Whether none of its pieces needed a repair."""
 
 
-def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory: int | None = None) -> Share | None:
-    """Return the columns of this process's turns, for the process that reads the rest; None if that must read all."""
+def read_share(stream: Readable, path: str, piece: int, max_memory: int | None = None) -> Share | None:
+    """Return the columns of every other piece, for the process that reads the rest; None if that must read all."""
     reading = _Reading(stream, path, piece, lambda: "", max_memory)
     try:
-        reading.read(_share(turns), False, None)
+        for events in reading.pieces():
+            if not events.last and events.number % 2:
+                reading.add(events)
+            else:
+                reading.leave_out()
     except (NeedsOneProcess, TraceTooLarge):
         return None
-    return Share(reading.columns.export(), reading.cuts, reading.sound)
-
-
-def _share(turns: Turns) -> ReadsPiece:
-    """Return a function that tells whether it is this process's turn to read a piece; called for each in order."""
-    turn: int | None = NONE
-
-    def mine(number: int) -> bool:
-        nonlocal turn
-        if turn is not None and turn < number:
-            turn = turns.next()
-        return turn == number
-
-    return mine
+    return Share(reading.columns, reading.cuts)
 
 
 class _Reading:
@@ -130,33 +113,26 @@ class _Reading:
         self.head = head_of(self.splitter, path, lost)
         self.events = EventList(self.splitter, self.head, self.damage, self._decode, _collect)
         self.cuts: list[int] = []
-        self.sound = True
-        """Whether everything decoded so far is valid JSON as it stands."""
         self._refused = self._spared = 0
         """Number of consecutive pieces with unknown events, and of next pieces for which typed decoding isn't tried."""
 
-    def read(self, reads_piece: ReadsPiece, with_last: bool, progress: Progress | None) -> None:
-        """Add the events of the pieces that this process reads.
-
-        Args:
-            reads_piece: called for each piece but the last, in order, maybe twice.
-            with_last: whether to read the last piece.
-            progress: called after each of them with the bytes of text read.
-
-        Raises:
-            NeedsOneProcess: one of them continues in a piece of the other process.
-        """
-        for piece in self.events.pieces(reads_piece):
+    def pieces(self) -> Iterator[EventsText]:
+        """Yield the list of events in pieces, each to be added or left out."""
+        for piece in self.splitter.pieces():
             self.cuts.append(piece.offset)
-            if with_last if piece.last else reads_piece(piece.number):
-                for batch in self.events.read(piece):
-                    self._add(batch)
-                    del batch  # or the next would be built beside it, outside of the processor's cache
-                if progress:
-                    progress(self.splitter.bytes_read)
-            elif not self.events.between_events:
-                raise NeedsOneProcess
+            yield piece
         self.cuts.append(self.splitter.bytes_read)
+
+    def add(self, piece: EventsText) -> None:
+        """Add the events of a piece."""
+        for batch in self.events.read(piece):
+            self._add(batch)
+            del batch  # or the next would be built beside it, outside of the processor's cache
+
+    def leave_out(self) -> None:
+        """Leave a piece to the other process, unless it continues an event of the previous one."""
+        if not self.events.between_events:
+            raise NeedsOneProcess
 
     def _add(self, batch: Grouped) -> None:
         self.columns.add(batch)
@@ -167,8 +143,7 @@ class _Reading:
         try:
             return self._decode_typed(text) or by_category(DECODER.decode(text))
         except _REFUSED:
-            self.sound = False
-        return _with_plain_numbers(text)
+            return _with_plain_numbers(text)
 
     def _decode_typed(self, text: bytes | memoryview) -> Grouped | None:
         """Return the events of a list without unknown ones; None otherwise, or after repeated refusals."""
@@ -184,7 +159,7 @@ class _Reading:
         self._refused = 0
         return typed
 
-    def trace(self, path: str, lost: str, state: FileState | None) -> Trace:
+    def trace(self, path: str, lost: str) -> Trace:
         """Return the trace of everything that was read; `lost` is a sentence on what unpacking lost, or empty."""
         ending = self._read_behind()
         is_bare_list = self.head.whole and not self.head.text
@@ -196,7 +171,7 @@ class _Reading:
         metadata = metadata_before(self.head) | ending.members
         unlinked = self.columns.finish()
         info = trace_info(metadata, path, self.splitter.bytes_read, unlinked)
-        return linked_trace(replace(info, sound=state if self.sound else None), unlinked, self.damage)
+        return linked_trace(info, unlinked, self.damage)
 
     def _read_behind(self) -> TextAfterEvents:
         batches = self.events.read_behind()

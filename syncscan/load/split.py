@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
@@ -30,8 +29,6 @@ LONGEST = 64 << 20
 known head, has a few megabytes."""
 _SEAM = 1 << 12
 """Bytes at the end of a piece to search first for its cut."""
-_WORTHWHILE_GAP = 1 << 10
-"""Gaps below this many bytes are read rather than skipped."""
 LOOKED_AT = 4 << 20
 """Bytes of text to search for signs of another tool: its events are alike, and labels come first."""
 _PATIENCE = 1 << 20
@@ -44,12 +41,6 @@ class Readable(Protocol):
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill the buffer with as much as is available at once; return 0 at the end."""
-
-    def seekable(self) -> bool:
-        """Return whether text can be skipped."""
-
-    def seek(self, offset: int, whence: int, /) -> int:
-        """Move to another position, only relative to the current one, or back to where it was."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -151,13 +142,8 @@ class Splitter:
         self._from = bracket
         return Head(text, whole)
 
-    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[EventsText]:
-        """Yield the events in pieces; each one's text is overwritten by the next.
-
-        Args:
-            is_wanted: called with the numbers of pieces, in order. The text of an unwanted piece, except the last, may
-                be anything, as it needn't be read to be cut.
-        """
+    def pieces(self) -> Iterator[EventsText]:
+        """Yield the events in pieces; each one's text is overwritten by the next."""
         more = True
         for number in itertools.count():
             cut = self._last_comma()
@@ -173,7 +159,7 @@ class Splitter:
                 return
             self._from = end - 1
             self._shift()
-            more = (not is_wanted(number + 1) and self._skip()) or self._fill()
+            more = self._fill()
 
     def _last_comma(self) -> int | None:
         """Return the place of the last comma between two events, searching ever further from the end."""
@@ -196,23 +182,6 @@ class Splitter:
                 return False
             self._to += got
         return True
-
-    def _skip(self) -> bool:
-        """Fill only the end of the buffer if the cut is there; else do nothing.
-
-        Text that another process decodes needn't be read here: that took a fortieth of the time of a large file.
-        """
-        gap = len(self._buffer) - self._to - _SEAM
-        if gap < _WORTHWHILE_GAP or not self._stream.seekable():
-            return False
-        before = self._to
-        self._stream.seek(gap, os.SEEK_CUR)
-        self._to += gap
-        if self._fill() and _BETWEEN.search(self._buffer, before + gap, self._to):
-            return True
-        self._stream.seek(before - self._to, os.SEEK_CUR)
-        self._to = before
-        return False
 
     def _shift(self) -> None:
         """Move text not yet given out to the front of the buffer."""

@@ -15,8 +15,6 @@ class Stored:
 
     def __init__(self, below: io.BufferedReader) -> None:
         self.below, self.bytes_read, self.lost = below, 0, ""
-        self.end: int | None = None
-        """Position from which on no stored byte is read."""
 
     def into(self, view: memoryview) -> int:
         """Fill the view with text as far as available; return 0 at the end."""
@@ -24,8 +22,6 @@ class Stored:
 
     def stored_into(self, view: memoryview) -> int:
         """Fill the view with stored bytes as far as available; return 0 at the end."""
-        if self.end is not None:
-            view = view[: max(0, self.end - self.bytes_read)]
         try:
             got = self.below.readinto(view)
         except MemoryError:
@@ -35,15 +31,6 @@ class Stored:
             return 0
         self.bytes_read += got
         return got
-
-    def seekable(self) -> bool:
-        """Return whether text can be skipped."""
-        return self.below.seekable()
-
-    def skip(self, size: int) -> None:
-        """Move this many bytes of text forward, or back if negative."""
-        self.below.seek(size, io.SEEK_CUR)
-        self.bytes_read += size
 
     def stored(self, size: int) -> bytes:
         """Return up to this many stored bytes; empty at the end."""

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.load.side_by_side import each
 from syncscan.model.trace import NONE
 
 _BLOCK_ROWS = 1 << 16
@@ -83,13 +82,8 @@ class Table:
         A column without values is a single `NONE` shown for every row, which can't be written to.
         """
         self._close()
-        rows, columns = sum(block.rows for block in self._blocks), dict.fromkeys(self._types)
-
-        def join(name: str) -> None:
-            columns[name] = self._join(name, rows)
-
-        each(columns, join, rows)
-        return columns
+        rows = sum(block.rows for block in self._blocks)
+        return {name: self._join(name, rows) for name in self._types}
 
     def _join(self, name: str, rows: int) -> Any:
         if rows and not any(name in block.columns for block in self._blocks):

@@ -78,9 +78,6 @@ class _Packed(Stored):
         self._searches = 0
         self._begin_part()
 
-    def seekable(self) -> bool:
-        return False
-
     def into(self, view: memoryview) -> int:
         while not self._over and not self._unpacked:
             self._unpacked = self._unpack(len(view))

@@ -39,26 +39,19 @@ class ValidText:
         path: named in the error.
         piece: bytes of text in memory at once.
         lost: returns a sentence on what unpacking lost if there is no list of events; empty if nothing.
-        sound: whether the same pieces were decoded before, so that only what that didn't check is checked.
 
     Raises:
         TraceEmpty: no bytes.
         TraceUnreadable: there is no list of events; or a bare list has none when the text ends.
     """
 
-    def __init__(
-        self,
-        stream: Readable,
-        path: str = "the trace",
-        piece: int = PIECE,
-        lost: Lost = lambda: "",
-        sound: bool = False,
-    ) -> None:
+    def __init__(self, stream: Readable, path: str = "the trace", piece: int = PIECE, lost: Lost = lambda: "") -> None:
         self.damage = Damage()
         """Repairs and losses in the text read so far."""
         splitter = Splitter(stream, piece)
         head = head_of(splitter, path, lost)
-        self._events = EventList(splitter, head, self.damage, _if_text if sound else _as_it_stands, _join)
+        self._splitter = splitter
+        self._events = EventList(splitter, head, self.damage, _as_it_stands, _join)
         self._ending = TextAfterEvents(TopLevelKeys({}), (), "", "")
         self._path, self._lost = path, lost
         self.head = _valid_head(head)
@@ -96,7 +89,7 @@ class ValidText:
             raise no_event(self._path, self._lost)
 
     def _pieces_of_list(self) -> Iterator[bytes]:
-        for piece in self._events.pieces():
+        for piece in self._splitter.pieces():
             yield from self._events.read(piece)
 
     def _pieces_behind(self) -> Iterator[bytes]:
@@ -113,12 +106,6 @@ def _as_it_stands(text: bytes | memoryview) -> bytes | None:
     """Return the text of a list without brackets if any reader accepts it; None if it is empty or refused."""
     inner = bytes(text[1:-1])
     return inner if _is_valid(inner, text) else None
-
-
-def _if_text(text: bytes | memoryview) -> bytes | None:
-    """Return the text of a list of valid JSON without brackets, if it is UTF-8 and readable everywhere; else None."""
-    inner = bytes(text[1:-1])
-    return inner if _is_text(inner) else None
 
 
 def _join(salvaged: list[Salvaged]) -> bytes:

@@ -13,7 +13,6 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64, looked_up
 from syncscan.model.capture import NO_TABLE, CaptureTable
-from syncscan.model.file_state import FileState
 from syncscan.model.interval import cover_of
 from syncscan.model.making import Making
 from syncscan.model.saved import StoredContext
@@ -225,9 +224,6 @@ class TraceInfo(msgspec.Struct, frozen=True):
     """Data of a saved analysis; None where the trace itself was read."""
     drawn: bool = False
     """Whether the trace is an annotated copy: syncscan's slices are in it already."""
-    sound: FileState | None = None
-    """State of the file that was read, if its pieces were decoded unchanged; None if one was repaired, or unknown. The
-    end of its list is read event by event in any case."""
 
 
 class Trace(Making, frozen=True, eq=False):

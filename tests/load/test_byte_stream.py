@@ -19,15 +19,6 @@ from syncscan.errors import MissingExtra, TraceUnreadable
 from syncscan.load import load, open_bytes
 
 
-def test_a_stream_ends_where_it_is_advised_to(tmp_path: Path) -> None:
-    """In bytes as they are stored, whatever was appended since."""
-    path = tmp_path / "t.json"
-    path.write_bytes(b"0123456789")
-    with open_bytes(path) as stream:
-        stream.end_at(4)
-        assert stream.readall() == b"0123"
-
-
 @pytest.mark.parametrize("sent", [0, 3, 500])
 def test_an_answer_that_is_cut(sent: int) -> None:
     """A store that promises more than it gives ends with a sentence, whatever its client raises."""

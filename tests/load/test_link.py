@@ -109,26 +109,6 @@ def test_the_innermost_around(drawn: list[Interval], rounds: int) -> None:
         assert innermost(intervals) == one_by_one(intervals)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 20)), min_size=1, max_size=40))
-def test_what_lies_around_is_found_in_halves_too(drawn: list[Interval]) -> None:
-    """Nothing lies around an interval of the other half, wherever the two meet, and both are all."""
-    intervals = sorted(((track, ts, ts + dur) for track, ts, dur in drawn), key=lambda i: (i[0], i[1], -i[2]))
-    track, ts, end = (np.array(column, np.int64) for column in zip(*intervals, strict=True))
-    rows, tracks = np.arange(len(track)), track.astype(np.int32)
-    halves = link._halves(tracks, ts, end)
-    matches = [link.innermost_around(rows[half], tracks[half], ts[half], end[half]) for half in halves]
-    assert np.concatenate(matches).tolist() == one_by_one(intervals)
-
-
-def test_halves_are_of_one_length_where_a_track_can_be_cut() -> None:
-    """Between two that lie in nothing, as two steps; one that lies around all leaves it whole."""
-    flat = [(0, 10 * k, 10 * k + 5) for k in range(10)]
-    tracks, ts, end = (np.array(column, np.int64) for column in zip(*flat, strict=True))
-    assert link._halves(tracks.astype(np.int32), ts, end) == [slice(5), slice(5, None)]
-    end[0] = 1000
-    assert link._halves(tracks.astype(np.int32), ts, end) == [slice(None)]
-
-
 def test_many_behind_deep_nesting_end() -> None:
     """50,000 nested intervals and as many behind them: one level a round would take hours."""
     depth = 50_000

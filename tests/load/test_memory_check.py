@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import resource
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from syncscan.errors import TraceTooLarge
 from syncscan.load import load, memory_check, second_process
-from syncscan.load.reader import read_share
 from tests.load.test_second_process import events, forked  # noqa: F401
 
 EVENTS = events(3000)
@@ -56,31 +53,6 @@ def test_two_processes_share_the_limit(path: Path, forked: list[int], part: floa
         load(path, piece=2000, max_memory=int(NEEDED * part))
     assert forked == [1]
     assert second_process.possible()
-
-
-def test_a_second_process_is_held_to_half(
-    path: Path,
-    forked: list[int],  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Half of the memory left to the first: each holds every other piece."""
-    report, before = path.with_suffix(".limit"), resource.getrlimit(resource.RLIMIT_DATA)
-
-    def tell_and_read(*args: Any) -> object:
-        report.write_text(f"{resource.getrlimit(resource.RLIMIT_DATA)[0]} {args[-1]}")
-        return read_share(*args)
-
-    monkeypatch.setattr("syncscan.load.reader.read_share", tell_and_read)
-    taken = memory_check.taken() or 0
-    try:
-        resource.setrlimit(resource.RLIMIT_DATA, (taken + 4 * 10**9, before[1]))
-        load(path, piece=2000, max_memory=2 * 10**9)
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
-    limit, most = map(int, report.read_text().split())
-    assert forked == [1]
-    assert limit - taken == pytest.approx(2 * 10**9, rel=0.01)
-    assert most == 10**9
 
 
 def test_different_names_count(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import itertools
 import json
 import os
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -42,35 +43,19 @@ def events(count: int = 400) -> list[dict[str, object]]:
     return built
 
 
-class Alternating:
-    """Turns of which the second process gets every other one, however late it starts: small texts are soon read."""
-
-    count = 10**9
-
-    def __init__(self) -> None:
-        self._maker, self._numbers = os.getpid(), {True: itertools.count(0, 2), False: itertools.count(1, 2)}
-
-    def next(self) -> int:
-        return next(self._numbers[os.getpid() == self._maker])
-
-    def close(self) -> None:
-        """There is nothing to give back."""
-
-
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes small traces worth a second process, whatever runs the tests; gives what each child was started with."""
     started: list[int] = []
-    make = second_process.SecondProcess.__init__
+    make = second_process.second_process
 
-    def counted(self: second_process.SecondProcess, work: object) -> None:
+    def counted(work: Callable[[], Any]) -> AbstractContextManager[Callable[[], Any]]:
         started.append(1)
-        make(self, work)  # type: ignore[arg-type]
+        return make(work)
 
     monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 0)
     monkeypatch.setattr(second_process, "possible", lambda: True)
-    monkeypatch.setattr(second_process, "Turns", Alternating)
-    monkeypatch.setattr(second_process.SecondProcess, "__init__", counted)
+    monkeypatch.setattr(second_process, "second_process", counted)
     return started
 
 
@@ -84,28 +69,6 @@ def test_the_same_trace(tmp_path: Path, forked: list[int], packed: bool, piece: 
     together = load(path, piece=piece)
     assert forked == [1]
     assert_equal(together, alone(path))
-
-
-@pytest.mark.parametrize("piece", [200, 3000])
-def test_whoever_is_free_takes_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    """Every piece is read once, whichever of the two gets it; also of more pieces than there are turns."""
-    path = tmp_path / "t.json"
-    path.write_bytes(json.dumps(events(2000)).encode())
-    expected = alone(path)
-    monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 0)
-    monkeypatch.setattr(second_process, "possible", lambda: True)
-    assert_equal(load(path, piece=piece), expected)
-
-
-def test_turns() -> None:
-    """Two processes get different numbers until none is left."""
-    turns = second_process.Turns()
-    with second_process.SecondProcess(lambda: [turns.next() for _ in range(100)]) as child:
-        theirs = child.result()
-    ours = list(iter(turns.next, None))
-    turns.close()
-    assert turns.count == 16_384
-    assert sorted([*theirs, *ours]) == list(range(turns.count))
 
 
 def alone(path: Path) -> Trace:
@@ -176,11 +139,12 @@ def test_where_no_process_can_be_had(
 
 
 def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both processes read what there was at first; that the rest is missing is said."""
+    """One process reads it anew, with what was added."""
     path = tmp_path / "t.json"
     text = json.dumps(events()).encode()
-    path.write_bytes(text[: len(text) // 2])
+    path.write_bytes(text)
     expected = alone(path)
+    path.write_bytes(text[: len(text) // 2])
 
     def grow_and_read(*args: Any) -> object:
         with path.open("ab") as f:
@@ -190,7 +154,6 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], m
     monkeypatch.setattr("syncscan.load.reader.read_share", grow_and_read)
     assert_equal(load(path, piece=10_000), expected)
     assert forked == [1]
-    assert "ends in the middle" in expected.info.warnings[0]
 
 
 def test_a_file_that_is_replaced_while_it_is_read(
@@ -239,7 +202,6 @@ def test_any_valid_trace_in_two_processes(
     content = written(some, before, after, indent, True)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as m:
         m.setattr(second_process, "WORTHWHILE_BYTES", 0)
-        m.setattr(second_process, "Turns", Alternating)
         m.setattr(second_process, "possible", lambda: True)
         path = Path(folder, "t.json")
         path.write_bytes(gzip.compress(content) if packed else content)
