@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.stdout import drawn
 
 if TYPE_CHECKING:
     from syncscan.model.check import Allowance
@@ -49,15 +49,13 @@ def command(
     from syncscan import api
     from syncscan.cli.view import globs, refuse_unknown
     from syncscan.model.view import View
-    from syncscan.report import lint_report
 
     refuse(output, force, *paths)
     view = View(select=globs(select), ignore=globs(ignore))
     refuse_unknown(view)
     linted = api.lint(paths, _allowed(), select=view.select, ignore=view.ignore)
     warn((*linted.unread, *linted.notes))
-    options: dict[str, Any] = {"width": width(), "color": output is None and colors()} if form == "text" else {}
-    deliver(lint_report.render(linted, form, **options), output, force)
+    deliver(_rendered(linted, form, output), output, force)
     click.get_current_context().exit(_code(linted, fail_on))
 
 
@@ -66,6 +64,20 @@ def _allowed() -> tuple[Allowance, ...]:
 
     path = gate.found_from(Path.cwd())
     return gate.read_config(path, tuple(rule.id for rule in api.rules())).allowed if path else ()
+
+
+def _rendered(linted: LintResult, form: str, output: str | None) -> str:
+    from syncscan.report import csv, github, lint_json, lint_report, sarif
+    from syncscan.report.flagged_warnings import flagged_warnings
+
+    if form in ("text", "markdown"):
+        return drawn(lint_report.blocks(linted), form, output)
+    if form == "json":
+        return lint_json.render(linted)
+    flagged = flagged_warnings(linted)
+    if form == "github":
+        return github.drawn([flagged])
+    return sarif.drawn(flagged) if form == "sarif" else csv.drawn(flagged)
 
 
 def _code(linted: LintResult, fail_on: str | None) -> int:

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from syncscan.report.blocks import Block
+
+
+def drawn(blocks: Iterable[Block], form: str, output: str | None = None) -> str:
+    """Return a report as Markdown, or as text for stdout or a file.
+
+    Args:
+        output: the file; None for stdout, whose width and colors count.
+    """
+    from syncscan.report import markup, terminal
+
+    return markup.drawn(blocks) if form == "markdown" else terminal.drawn(blocks, width(), output is None and colors())
 
 
 def width() -> int:

@@ -6,7 +6,7 @@ import hashlib
 
 from syncscan.model.lint_warning import LIMITS, LintResult, LintWarning
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
-from syncscan.report.lint_phrases import beside, doubt, verdict
+from syncscan.report.lint_report import beside, doubt, verdict
 from syncscan.report.lint_table import COLUMNS, warning_row
 from syncscan.report.phrases import sentences
 

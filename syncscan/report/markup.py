@@ -1,10 +1,30 @@
-"""Turn untrusted text into Markdown that shows it literally: no markup, link, mention or HTML."""
+"""Write blocks as GitHub-flavored Markdown, in which text shows literally: no markup, link, mention or HTML."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
+from syncscan.report.blocks import (
+    LITERAL,
+    Block,
+    Code,
+    Figure,
+    Fold,
+    Heading,
+    Item,
+    Items,
+    Lines,
+    Sentence,
+    Span,
+    Table,
+    Words,
+    lines_of,
+    pieces,
+)
+from syncscan.report.printable import printable_code
 from syncscan.report.shown_names import shown
+from syncscan.version import __version__
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _BREAK = "\u200b"
@@ -14,6 +34,88 @@ _BARE_LINK = re.compile(r"(?<=www)\.|:(?=//)|(?<=mailto):|(?<=xmpp):", re.IGNORE
 """Where GitHub detects a bare link: the dot or colon is escaped, and the text before it separated (cmark-gfm,
 extensions/autolink.c)."""
 _TEXT, _NAME = 600, 160
+MAX_CODE = 40_000
+"""Longest code that is shown, in characters; a GitHub comment holds 65,536."""
+
+
+def drawn(blocks: Iterable[Block]) -> str:
+    """Return the blocks as Markdown for a pull request's comment or a job's summary."""
+    parts = (part for block in blocks for part in _parts(block))
+    return "\n\n".join([*parts, f"<sub>syncscan {__version__}</sub>"]) + "\n"
+
+
+def _parts(block: Block) -> Iterator[str]:
+    match block:
+        case Heading():
+            yield f"{'###' if block.level == 1 else '####'} {_prose(block.words)}"
+        case Sentence():
+            text = _prose(block.words)
+            yield f"<sub>{text}</sub>" if block.look == "dim" else text
+        case Items():
+            yield "\n".join(map(_item, block.items[: block.most]))
+            yield from _more(len(block.items) - block.most)
+        case Table():
+            yield "\n".join(_table(block))
+            yield from _more(len(block.rows) - block.most)
+        case Code():
+            yield _fenced(block) if len(block.text) <= MAX_CODE else "The code is too long for a comment."
+        case Fold():
+            inside = (part for inner in block.blocks for part in _parts(inner))
+            yield "\n\n".join([f"<details><summary>{escaped(block.title)}</summary>", *inside, "</details>"])
+        case Figure():
+            return
+
+
+def _prose(words: Words) -> str:
+    return "".join(map(_piece, pieces(words)))
+
+
+def _piece(piece: Span) -> str:
+    if piece.look in LITERAL:
+        return code(piece.text, _TEXT)
+    return f"**{escaped(piece.text)}**" if piece.look == "strong" else escaped(piece.text)
+
+
+def _item(item: Item) -> str:
+    lines = "<br>".join(map(_prose, (item.words, *item.below)))
+    if item.mark is None:
+        return f"- {lines}"
+    mark = item.mark.text.strip()
+    return f"{mark} {lines}" if mark.rstrip(".").isdecimal() else f"- {code(mark)} {lines}"
+
+
+def _table(block: Table) -> Iterator[str]:
+    yield _row(escaped(column.name) for column in block.columns)
+    yield f"|{'|'.join('--:' if column.right else '---' for column in block.columns)}|"
+    for row in block.rows[: block.most]:
+        yield _row(map(_cell, row))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
+
+
+def _cell(cell: Words | Lines) -> str:
+    return "<br>".join("".join(map(_in_cell, pieces(words))) for words in lines_of(cell))
+
+
+def _in_cell(piece: Span) -> str:
+    """Return a piece with bars in code escaped: they end a cell even there."""
+    return _piece(piece).replace("|", "\\|") if piece.look in LITERAL else _piece(piece)
+
+
+def _fenced(block: Code) -> str:
+    fence = "`" * max(3, 1 + _longest_run(block.text))
+    return f"{fence}{block.language}\n{printable_code(block.text.rstrip())}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > 0:
+        yield f"… and {count} more."
 
 
 def escaped(text: str, limit: int = _TEXT) -> str:
@@ -28,7 +130,7 @@ def code(text: str, limit: int = _NAME) -> str:
     text = shown(text, limit).strip()
     if not text:
         return ""
-    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    fence = "`" * (1 + _longest_run(text))
     pad = " " if "`" in text else ""
     return f"{fence}{pad}{text}{pad}{fence}"
 

@@ -1,12 +1,70 @@
-"""Render rich renderables as terminal text, in one way for every text report."""
+"""Write blocks for a terminal."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 
-from rich.console import Console, RenderableType
+from rich import box, table
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
+
+from syncscan.report.blocks import (
+    Block,
+    Code,
+    Figure,
+    Fold,
+    Heading,
+    Item,
+    Items,
+    Lines,
+    Sentence,
+    Table,
+    Words,
+    lines_of,
+    pieces,
+    plain,
+    unbroken,
+)
+from syncscan.report.printable import printable, printable_code
+
+LONGEST = 600
+"""Characters of a piece of text that are shown, but for places and commands."""
+WIDEST = 0.35
+"""Part of the terminal that a table's unbroken columns may take; with wider ones each row is drawn as an entry."""
+_STYLES = {
+    "": "",
+    "strong": "bold",
+    "dim": "dim",
+    "code": "",
+    "place": "bold",
+    "command": "bold",
+    "good": "bold green",
+    "warn": "yellow",
+    "bad": "bold red",
+    "info": "cyan",
+}
+
+_DIFF_COLORS = {"+": 32, "-": 31, "@": 36}
+"""ANSI color codes: green, red, cyan."""
+
+
+def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str:
+    """Return the blocks as text.
+
+    Args:
+        width: the width of the terminal, in characters.
+        color: whether to write colors.
+    """
+    text = ""
+    for is_code, group in itertools.groupby(blocks, lambda block: isinstance(block, Code)):
+        if is_code:
+            text += "".join(_code(block, color) for block in group if isinstance(block, Code))
+        else:
+            text += written((part for block in group for part in renderables(block, width)), width, color)
+    return text
 
 
 def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
@@ -34,3 +92,122 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
         else:
             console.print(part, overflow="ellipsis" if isinstance(part, Text) and part.no_wrap else None)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _code(block: Code, color: bool) -> str:
+    """Return code as it is: rich would change tabs and the ends of lines, and break long ones."""
+    lines = printable_code(block.text.removesuffix("\n")).split("\n")
+    colored = color and block.language == "diff"
+    return "".join(f"{_diff_line(line) if colored else line}\n" for line in lines)
+
+
+def _diff_line(line: str) -> str:
+    color = 1 if line.startswith(("---", "+++")) else _DIFF_COLORS.get(line[:1], 0)
+    words = line.removesuffix("\r")
+    return f"\x1b[{color}m{words}\x1b[0m{line[len(words) :]}" if color else line
+
+
+def renderables(block: Block, width: int) -> Iterator[RenderableType]:
+    """Yield what rich draws of a block."""
+    match block:
+        case Heading():
+            yield _line(block.words, _STYLES[block.look] or "bold")
+        case Sentence():
+            yield _line(block.words, _STYLES[block.look])
+        case Items():
+            yield from _items(block)
+        case Table():
+            yield from _table(block, width)
+        case Code():
+            yield Text(printable_code(block.text))
+        case Fold():
+            yield Text(f"{block.title}:", "bold")
+            for inner in block.blocks:
+                yield from renderables(inner, width)
+        case Figure():
+            return
+
+
+def _line(words: Words, style: str = "") -> Text:
+    text = Text(style=style, overflow="ignore" if unbroken(words) else None)
+    for piece in pieces(words):
+        text.append(
+            printable(piece.text, 0 if piece.look in ("place", "command") else LONGEST), _STYLES[piece.look] or None
+        )
+    return text
+
+
+def _items(block: Items) -> Iterator[RenderableType]:
+    items = block.items[: block.most]
+    if not any(unbroken(item.words) for item in items):
+        yield _marked(items)
+    else:
+        for item in items:
+            yield _line(item.words)
+            yield from (Padding(_line(words), (0, 0, 0, 4)) for words in item.below)
+    yield from _more(len(block.items) - len(items))
+
+
+def _marked(items: Iterable[Item]) -> table.Table:
+    grid = table.Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for item in items:
+        grid.add_row(_line((" ", *pieces(item.mark or ""))), _line(item.words))
+        for words in item.below:
+            grid.add_row("", _line(words))
+    return grid
+
+
+def _table(block: Table, width: int) -> Iterator[RenderableType]:
+    rows = block.rows[: block.most]
+    if _is_wide(block, width):
+        yield from _row_by_row(block)
+    elif any(column.name for column in block.columns):
+        yield _grid(block, table.Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False))
+    else:
+        yield Padding(_grid(block, table.Table.grid(padding=(0, 2))), (0, 0, 0, 2))
+    yield from _more(len(block.rows) - len(rows))
+
+
+def _is_wide(block: Table, width: int) -> bool:
+    """Return whether the unbroken columns leave too little room for the others."""
+    whole = [k for k, column in enumerate(block.columns) if column.whole and not column.right]
+    widths = (max((len(_plain(row[k])) for row in block.rows), default=0) for k in whole)
+    return sum(widths) > WIDEST * width
+
+
+def _grid(block: Table, grid: table.Table) -> table.Table:
+    for column in block.columns:
+        grid.add_column(column.name, no_wrap=column.whole or column.right, overflow="fold")
+        grid.columns[-1].justify = "right" if column.right else "left"
+    for row in block.rows[: block.most]:
+        grid.add_row(*map(_cell, row))
+    return grid
+
+
+def _row_by_row(block: Table) -> Iterator[RenderableType]:
+    """Yield each row as its unbroken cells on a line, and the others, with their names, below."""
+    for row in block.rows[: block.most]:
+        cells = list(zip(block.columns, row, strict=True))
+        head = " ".join(_plain(cell) for column, cell in cells if column.whole and not column.right)
+        yield Text(printable(head), "bold", overflow="ignore")
+        for column, cell in cells:
+            if _plain(cell) and (column.right or not column.whole):
+                first, *rest = lines_of(cell)
+                label = f"{column.name}: " if column.name else ""
+                yield Padding(_cell(Lines(((label, *pieces(first)), *rest))), (0, 0, 0, 4))
+
+
+def _cell(cell: Words | Lines) -> RenderableType:
+    lines = list(map(_line, lines_of(cell)))
+    return lines[0] if len(lines) == 1 else Group(*lines)
+
+
+def _plain(cell: Words | Lines) -> str:
+    return "\n".join(map(plain, lines_of(cell)))
+
+
+def _more(count: int) -> Iterator[Text]:
+    if count > 0:
+        yield Text(f" … and {count} more.")

@@ -75,7 +75,7 @@ def test_other_formats_name_the_line(file: Path) -> None:
     assert [(r["ruleId"], r["level"]) for r in log["results"]] == [("item", "warning"), ("explicit-sync", "note")]
     rows = list(csv.DictReader(lint("train.py", "--format", "csv").stdout.splitlines()))
     assert [(row["rule"], row["line"]) for row in rows] == [("item", "10"), ("explicit-sync", "12")]
-    assert "| medium | `train.py:10:19` | `item` |" in lint("train.py", "--format", "markdown").stdout
+    assert "- `train.py:10:19`: medium \\[item\\] .item()" in lint("train.py", "--format", "markdown").stdout
 
 
 def test_exit_codes(file: Path) -> None:

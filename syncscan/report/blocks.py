@@ -1,0 +1,166 @@
+"""Blocks of which a report consists; its three writers (`terminal`, `markup`, `page`) know nothing else.
+
+Strings in blocks are as recorded: each writer makes them safe for its own medium.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+Look = Literal["", "strong", "dim", "code", "place", "command", "good", "warn", "bad", "info"]
+"""Look of a piece of text. A line with a place or a command is never broken, so that it can be opened or copied."""
+
+
+LITERAL = ("code", "place", "command")
+"""Looks of text that isn't prose."""
+
+
+class Span(Struct, frozen=True):
+    """A piece of text with a look."""
+
+    text: str
+    look: Look = ""
+
+
+Words = str | Span | Sequence[str | Span]
+"""Text on one line, whose pieces may look different."""
+
+
+class Lines(Struct, frozen=True):
+    """A cell of several lines."""
+
+    lines: tuple[Words, ...]
+
+
+class Heading(Struct, frozen=True):
+    """A heading: of level 1 the verdict of the whole report, of level 2 a section's title."""
+
+    words: Words
+    level: int = 2
+    look: Look = ""
+
+
+class Sentence(Struct, frozen=True):
+    """A paragraph."""
+
+    words: Words
+    look: Look = ""
+
+
+class Item(Struct, frozen=True):
+    """An entry of a list: its line, and lines below it."""
+
+    words: Words
+    below: tuple[Words, ...] = ()
+    mark: Span | None = None
+    """Number or sign in front of it."""
+
+
+class Items(Struct, frozen=True):
+    """A list."""
+
+    items: tuple[Item, ...]
+    most: int = 100
+    """Entries that are shown, except on a page."""
+
+
+class Column(Struct, frozen=True):
+    """A column of a table."""
+
+    name: str = ""
+    right: bool = False
+    """Whether it holds numbers, which are aligned to the right."""
+    whole: bool = False
+    """Whether its lines are never broken."""
+
+
+class Table(Struct, frozen=True):
+    """A table; one whose columns have no names lists facts, each with its label."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Words | Lines, ...], ...]
+    most: int = 100
+    """Rows that are shown, except on a page."""
+
+
+class Code(Struct, frozen=True):
+    """Text whose lines are shown as they are."""
+
+    text: str
+    language: str = ""
+
+
+class Figure(Struct, frozen=True):
+    """A drawing, which only a page can show; it is trusted markup."""
+
+    markup: str
+
+
+class Fold(Struct, frozen=True):
+    """Blocks that a reader can unfold, where the medium allows it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Heading | Sentence | Items | Table | Code | Figure | Fold
+
+
+def pieces(words: Words) -> tuple[Span, ...]:
+    """Return words as spans."""
+    parts = (words,) if isinstance(words, str | Span) else words
+    return tuple(Span(part) if isinstance(part, str) else part for part in parts)
+
+
+def plain(words: Words) -> str:
+    """Return words without their looks."""
+    return "".join(piece.text for piece in pieces(words))
+
+
+def lines_of(cell: Words | Lines) -> Sequence[Words]:
+    """Return the lines of a cell."""
+    return cell.lines if isinstance(cell, Lines) else (cell,)
+
+
+def unbroken(words: Words) -> bool:
+    """Return whether a line with these words isn't to be broken."""
+    return any(piece.look in ("place", "command") for piece in pieces(words))
+
+
+def code(text: str) -> Span:
+    """Return a name or an expression."""
+    return Span(text, "code")
+
+
+def place(text: str) -> Span:
+    """Return a line of a file, such as `train.py:12`, which editors can open."""
+    return Span(text, "place")
+
+
+def command(words: Iterable[str]) -> Span:
+    """Return a command to copy."""
+    return Span(shlex.join(words), "command")
+
+
+def strong(text: str) -> Span:
+    """Return the text that a reader has to see first."""
+    return Span(text, "strong")
+
+
+def to_do(sentence: Words) -> Sentence:
+    """Return a sentence on what to change or what it brings."""
+    return Sentence((Span("→ ", "good"), *pieces(sentence)))
+
+
+def notes(texts: Iterable[str]) -> tuple[Sentence, ...]:
+    """Return notes, a sentence each."""
+    return tuple(Sentence(f"note: {text}", "dim") for text in texts)
+
+
+def facts(pairs: Iterable[tuple[str, Words | Lines]]) -> Table:
+    """Return facts as a table without names of columns, each with its label; empty ones are left out."""
+    return Table((Column(whole=True), Column()), tuple((label, text) for label, text in pairs if text))

@@ -1,0 +1,120 @@
+"""A document of blocks in a terminal, in Markdown and on a page: each shows all of it, and obeys none of its text."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.report import markup, page, terminal
+from syncscan.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Figure,
+    Fold,
+    Heading,
+    Item,
+    Items,
+    Lines,
+    Sentence,
+    Span,
+    Table,
+    code,
+    command,
+    facts,
+    notes,
+    place,
+    strong,
+    to_do,
+)  # fmt: skip
+
+DOCUMENT: tuple[Block, ...] = (
+    Heading("Two places wait.", 1, "good"),
+    Sentence(("A step takes ", strong("5 ms"), ".")),
+    to_do("Read it later."),
+    facts([("result", "the same"), ("projected", "")]),
+    Heading("Places"),
+    Table(
+        (Column("line", whole=True), Column("what"), Column("saves", right=True)),
+        ((place("train.py:12"), Lines((code("a|b"), Span("each step", "dim"))), "2 ms"), ("", "x", "1 ms")),
+    ),
+    Items((Item((place("train.py:7"), " waits"), ("below",)),)),
+    Items((Item("first", mark=Span("1.")), Item("more", mark=Span("+", "bad")))),
+    Code("-old\n+``` new", "diff"),
+    Figure("<svg></svg>"),
+    Fold("Details", (Sentence("inside"),)),
+    Sentence(("Next: ", command(["syncscan", "fix", "a b.py"]))),
+    *notes(["nothing else"]),
+)
+HOSTILE = "<script>\x1b[31m| [x](http://x) \u202e`\n## @team"
+
+
+def test_in_a_terminal():
+    """Places and commands aren't broken; a table has its columns."""
+    text = terminal.drawn(DOCUMENT, 60)
+    assert "A step takes 5 ms.\n→ Read it later.\n  result  the same\nPlaces\n" in text
+    assert "\ntrain.py:12  a|b         2 ms\n             each step\n" in text
+    assert "train.py:7 waits\n    below\n 1. first\n +  more\n" in text
+    assert "\n+``` new\n" in text
+    assert "Details:\ninside\nNext: syncscan fix 'a b.py'\nnote: nothing else\n" in text
+
+
+def test_colors():
+    """Looks are colors of the terminal, if asked for."""
+    assert "\x1b[1;32mTwo places wait." in terminal.drawn(DOCUMENT, 60, color=True)
+    assert "\x1b" not in terminal.drawn(DOCUMENT, 60)
+
+
+def test_a_table_with_long_names_is_drawn_row_by_row():
+    """Where the columns that aren't broken leave the others too little room."""
+    table = Table((Column("line", whole=True), Column("what")), (("a" * 50, "reads it"), ("b", "")))
+    assert terminal.drawn([table], 60) == f"{'a' * 50}\n    what: reads it\nb\n"
+
+
+def test_in_markdown():
+    """Bars in code don't end a cell, and a fence is longer than any in the code."""
+    text = markup.drawn(DOCUMENT)
+    assert text.startswith(
+        "### Two places wait.\n\nA step takes **5 ms**.\n\n→ Read it later.\n\n| | |\n|---|---|\n| result |"
+    )
+    assert "| line | what | saves |\n|---|---|--:|\n| `train.py:12` | `a\\|b`<br>each step | 2 ms |\n" in text
+    assert "- `train.py:7` waits<br>below\n\n1. first\n- `+` more\n\n````diff\n-old\n+``` new\n````\n" in text
+    assert "<details><summary>Details</summary>\n\ninside\n\n</details>\n\nNext: `syncscan fix 'a b.py'`\n" in text
+    assert "<sub>note: nothing else</sub>" in text
+
+
+def test_on_a_page():
+    """Each heading begins a section; a figure is markup of ours."""
+    html = page.drawn(DOCUMENT, "syncscan x", "trace.json")
+    assert "<title>trace.json · syncscan x</title>" in html
+    assert '<h1 class="good"><bdi>Two places wait.</bdi>' in html
+    assert html.count('<section class="panel">') == 1
+    assert '<code><bdi>a|b</bdi></code><br><bdi class="dim">each step</bdi></td><td class="num"><bdi>2 ms</bdi>' in html
+    assert "<svg></svg>" in html
+    assert "<details><summary>Details</summary>" in html
+
+
+def test_long_lists_say_how_much_is_left_out():
+    """Except on a page, which shows more."""
+    blocks = [Items(tuple(map(Item, "abc")), most=2), Table((Column("n"),), (("1",), ("2",), ("3",)), most=1)]
+    for text in (terminal.drawn(blocks), markup.drawn(blocks)):
+        assert "… and 1 more." in text
+        assert "… and 2 more." in text
+    assert "more" not in page.drawn(blocks, "x").partition("<main>")[2]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Heading(HOSTILE, 1), Sentence(HOSTILE), Items((Item(HOSTILE, (HOSTILE,)),)), facts([("x", HOSTILE)]),
+        Table((Column("x", whole=True),), ((code(HOSTILE),),)), Sentence(("x", place(HOSTILE))),
+    ],
+)  # fmt: skip
+def test_text_is_shown_and_not_obeyed(block: Block):
+    """Escape sequences, markup, line ends and marks of direction."""
+    assert not {"\x1b", "\u202e"} & set(terminal.drawn([block]))
+    text = markup.drawn([block])
+    assert not {"\x1b", "\u202e"} & set(text)
+    assert "\n##" not in text.removeprefix("###")
+    html = page.drawn([block], "x")
+    assert "<script" not in html
+    assert "\x1b" not in html
