@@ -212,6 +212,14 @@ class File:
         """Return all uses of a name that is bound in a scope, those in functions inside of it too."""
         return self._names[scope, name]
 
+    def stores(self, name: ast.Name) -> list[ast.Name]:
+        """Return where what a name stands for is bound or deleted by this name."""
+        return [n for n in self.names(self.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+
+    def loads(self, name: ast.Name) -> list[ast.Name]:
+        """Return where a name is read."""
+        return [n for n in self.names(self.home_of(name), name.id) if isinstance(n.ctx, ast.Load)]
+
     def attributes(self, name: str) -> list[ast.Attribute]:
         """Return all attributes of this name."""
         return self._attributes[name]

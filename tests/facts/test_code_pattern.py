@@ -1,0 +1,48 @@
+"""Patterns of code: `$x` stands for any expression, `...` for further arguments."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from syncscan.facts.code_pattern import matched
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "parts"),
+    [
+        ("torch.nonzero($x) | $x.nonzero()", "(a > 0).nonzero()", {"x": "a > 0"}),
+        ("torch.nonzero($x) | $x.nonzero()", "torch.nonzero(a)", {"x": "a"}),
+        ("torch.nonzero($x)", "F.nonzero(a)", {"x": "a"}),
+        ("torch.nonzero($x)", "np.nonzero(a)", None),
+        ("$x.nonzero(as_tuple=True)", "a.nonzero(as_tuple=True)", {"x": "a"}),
+        ("$x.nonzero(as_tuple=True)", "a.nonzero(as_tuple=1)", None),
+        ("$x.nonzero()", "a.nonzero(as_tuple=True)", None),
+        ("$x.item()", "a.item", None),
+        ("$x.to($device, ...)", "a.to(d, non_blocking=True)", {"x": "a", "device": "d"}),
+        ("$x.to(..., copy=$copy)", "a.to(d, copy=c)", {"x": "a", "copy": "c"}),
+        ("$x.to(..., copy=$copy)", "a.to(d)", None),
+        ("$x.$name(...)", "a.sum(1)", {"x": "a", "name": "sum"}),
+        ("$x * $x", "a[0] * a[0]", {"x": "a[0]"}),
+        ("$x * $x", "a[0] * a[1]", None),
+        ("float($x)", "float(*a)", None),
+        ("$x[$i] = $value", "a[0] = 1", {"x": "a", "i": "0", "value": "1"}),
+        ("$x[$i] = $value", "a[0] = b = 1", None),
+        ("$x[:, 0]", "a[:, 0]", {"x": "a"}),
+        ("$x[0]", "a[False]", None),
+    ],
+)
+def test_a_pattern_fits_its_code_alone(pattern: str, code: str, parts: dict[str, str] | None) -> None:
+    """A variable is what it stands for, and the same code wherever it stands."""
+    match = matched(pattern, ast.parse(code).body[0])
+    words = {k: v if isinstance(v, str) else ast.unparse(v) for k, v in vars(match).items()} if match else None
+    assert words == parts
+
+
+def test_names_may_be_compared_by_what_they_are_imported_as() -> None:
+    """Whatever the file calls them."""
+    names = {"one": "torch.nn.functional.one_hot"}
+    match = matched("torch.nn.functional.one_hot($x)", ast.parse("one(a)").body[0], lambda n: names[ast.unparse(n)])
+    assert match is not None
+    assert ast.unparse(match.x) == "a"
