@@ -35,10 +35,9 @@ def matched(
     Args:
         name_of: gives the dotted name by which an expression is compared with one of the pattern.
     """
-    code = node.value if isinstance(node, ast.Expr) else node
     for tree in _trees(pattern):
         parts: dict[str, Any] = {}
-        if _Match(parts, name_of).fits(tree, code):
+        if _Match(parts, name_of).fits(tree, node):
             return SimpleNamespace(**parts)
     return None
 

@@ -27,7 +27,7 @@ from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.patch_size import by_hand, is_too_long
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal
+from syncscan.fixing.proposal import Left, Proposal, found_by
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
@@ -220,13 +220,11 @@ class PatchBuilder:
         places = [place for place in now.places if place.file == path]
         self._once |= {(path, self._was(path, place.line)) for place in places if runs_once(file, place.line)}
         for rewrite in REWRITES:
-            for candidate in rewrite.find(file):
+            for candidate in found_by(rewrite, file):
                 if isinstance(candidate, Left):
                     self._leave(path, candidate.node, Reason(candidate.why, candidate.setting))
                     continue
-                proposal = msgspec.structs.replace(
-                    candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
-                )
+                proposal = msgspec.structs.replace(candidate, rule=_rule_at(places, candidate))
                 if self._is_wanted(path, proposal) and not runs_once(file, span(candidate.node)[0]):
                     result.append(proposal)
         return result

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
@@ -19,15 +20,15 @@ class Proposal(msgspec.Struct, frozen=True):
     node: ast.AST
     """The waiting expression or statement, whose lines are the fix's."""
     draft: Draft
-    rule: str
-    """The rule that knows the wait, where the dry run names no other there."""
-    rewrite: str
     change: str
     """The change in a few words: `keep the value on the device and read it after the loop`."""
     waits: int
     """How many waits there were that it takes away."""
+    rule: str = ""
+    """The rule that knows the wait, where the dry run names no other there; by default the first of the rewrite."""
+    rewrite: str = ""
+    """Its id, title and safety are filled in by `found_by`."""
     title: str = ""
-    """The pattern in a few words; empty for the title of the rewrite."""
     safety: Safety = Safety.SAFE
     why: str = ""
     reads: tuple[ast.AST, ...] = ()
@@ -93,3 +94,13 @@ class Rewrite(Protocol):
     def find(self, file: File) -> Iterator[Proposal | Left]:
         """Yield what it would change in a file, and what it knows and has to leave."""
         ...
+
+
+def found_by(rewrite: Rewrite, file: File) -> Iterator[Proposal | Left]:
+    """Yield what a rewrite finds in a file, with its own name, title and safety."""
+    for one in rewrite.find(file):
+        if isinstance(one, Left):
+            yield one
+        else:
+            rule = one.rule or rewrite.RULES[0]
+            yield replace(one, rule=rule, rewrite=rewrite.ID, title=rewrite.TITLE, safety=rewrite.SAFETY)

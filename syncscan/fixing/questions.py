@@ -79,6 +79,25 @@ def with_dims(source: str, more: int, simple: bool) -> str:
     return f"{source if simple else f'({source})'}[..., {', '.join(['None'] * more)}]"
 
 
+def assigned_where(file: File, x: ast.expr, mask: str, value: str) -> str:
+    """Return the source that assigns a value to the masked elements of a tensor, in place."""
+    name = file.text.code(x)
+    return f"{name}.copy_(torch.where({mask}, {value}, {name}))"
+
+
+def with_guard(file: File, statement: ast.stmt) -> ast.stmt:
+    """Return a statement, or the `if` that holds it alone and only asks whether there is a GPU."""
+    parent = file.parents[statement]
+    alone = isinstance(parent, ast.If) and parent.body == [statement] and not parent.orelse
+    return parent if alone and asks_for_gpu(parent.test) else statement  # type: ignore[attr-defined, return-value]
+
+
+def asks_for_gpu(test: ast.expr) -> bool:
+    """Return whether a condition calls nothing but `torch.cuda.is_available()`."""
+    calls = [n for n in ast.walk(test) if isinstance(n, ast.Call)]
+    return all(ast.unparse(call.func) == "torch.cuda.is_available" for call in calls)
+
+
 def is_simple(node: ast.AST) -> bool:
     """Return whether a method may be called on an expression's source without parentheses around it."""
     return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)

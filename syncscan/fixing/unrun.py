@@ -16,7 +16,7 @@ from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.line_map import change, span
 from syncscan.fixing.patch_builder import unified
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Proposal
+from syncscan.fixing.proposal import Proposal, found_by
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
 from syncscan.fixing.same_text import TOLERANCE
@@ -49,7 +49,7 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
     warnings = api.lint([path], select=select, ignore=ignore).warnings
     waits = {(warning.line, warning.column) for warning in warnings}
     file = File(text, observed(text, waits), has_float64=not names_apple(text.path))
-    answers = [(path, one) for one in deferred.find(file) if isinstance(one, Proposal)]
+    answers = [(path, one) for one in found_by(deferred, file) if isinstance(one, Proposal)]
     wanted = compatible({path: file}, answers)
     fixes = tuple(_fix(path, file, one, unverified) for _, one in wanted)
     files = (_patched(path, file, wanted),) if wanted and unverified else ()
@@ -75,7 +75,7 @@ def _fix(path: str, file: File, proposal: Proposal, applies: bool) -> Fix:
         end_line=end,
         rule=proposal.rule,
         rewrite=proposal.rewrite,
-        title=proposal.title or deferred.TITLE,
+        title=proposal.title,
         change=proposal.change,
         safety=proposal.safety,
         why=proposal.why,

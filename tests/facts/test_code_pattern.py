@@ -35,7 +35,8 @@ from syncscan.facts.code_pattern import matched
 )
 def test_a_pattern_fits_its_code_alone(pattern: str, code: str, parts: dict[str, str] | None) -> None:
     """A variable is what it stands for, and the same code wherever it stands."""
-    match = matched(pattern, ast.parse(code).body[0])
+    (statement,) = ast.parse(code).body
+    match = matched(pattern, statement.value if isinstance(statement, ast.Expr) else statement)
     words = {k: v if isinstance(v, str) else ast.unparse(v) for k, v in vars(match).items()} if match else None
     assert words == parts
 
@@ -43,6 +44,8 @@ def test_a_pattern_fits_its_code_alone(pattern: str, code: str, parts: dict[str,
 def test_names_may_be_compared_by_what_they_are_imported_as() -> None:
     """Whatever the file calls them."""
     names = {"one": "torch.nn.functional.one_hot"}
-    match = matched("torch.nn.functional.one_hot($x)", ast.parse("one(a)").body[0], lambda n: names[ast.unparse(n)])
+    match = matched(
+        "torch.nn.functional.one_hot($x)", ast.parse("one(a)", mode="eval").body, lambda n: names[ast.unparse(n)]
+    )
     assert match is not None
     assert ast.unparse(match.x) == "a"

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import SimpleNamespace
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
 from syncscan.fixing.gathered import gathered
 from syncscan.fixing.program_file import File
@@ -25,10 +27,9 @@ ID = "any-guard"
 TITLE = "A masked fill is guarded by mask.any()"
 RULES = ("tensor-bool", "nan-guard")
 SAFETY = Safety.SAFE
-_SOME = {(ast.Gt, 0), (ast.NotEq, 0), (ast.GtE, 1)}
-"""Comparisons of a number of hits that say whether there are any."""
 BEFORE = "if mask.any():\n    x = x.masked_fill(mask, 0.5)"
 AFTER = "x = x.masked_fill(mask, 0.5)"
+_READ = "$of.item() | bool($of) | int($of)"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -37,54 +38,53 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
             mask = _mask(file, node.test)
             if mask is not None and _does_nothing(file, node.body[0], mask):
-                yield _proposal(file, node)
+                yield _proposal(file, node, node.body[0])
+
+
+def _proposal(file: File, node: ast.If, body: ast.stmt) -> Proposal:
+    draft = Draft(file.text)
+    draft.replace(node, lambda render: render(body))
+    change = "remove the guard: if no element is masked, the fill changes nothing"
+    return Proposal(node=node.test, draft=draft, change=change, waits=file.seen(node.test).count)
 
 
 def _mask(file: File, test: ast.expr) -> ast.expr | None:
     """Return `m` of `m.any()`, `torch.any(m)` and `m.sum() > 0`, also read as a number or bool."""
-    test, method = _read(test), "any"
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
-        if (type(test.ops[0]), test.comparators[0].value) not in _SOME:
-            return None
-        test, method = _read(test.left), "sum"
-    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != method:
+    test = _read(test)
+    if counted := matched("$number > 0 | $number != 0 | $number >= 1", test):
+        hits = matched("torch.sum($mask) | $mask.sum()", _read(counted.number))
+    else:
+        hits = matched("torch.any($mask) | $mask.any()", test)
+    if hits is None or questions.mask_of(file, hits.mask) is None or not questions.is_pure(file, hits.mask):
         return None
-    mask = test.func.value
-    if questions.is_torch(mask) and len(test.args) == 1:
-        mask = test.args[0]
-    elif test.args or test.keywords:
-        return None
-    return mask if questions.mask_of(file, mask) is not None and questions.is_pure(file, mask) else None
+    return hits.mask  # type: ignore[no-any-return]
 
 
 def _read(node: ast.expr) -> ast.expr:
-    """Return `x` of `x.item()`, `bool(x)` and `int(x)`."""
-    if not isinstance(node, ast.Call):
-        return node
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        return node.func.value
-    reads = isinstance(node.func, ast.Name) and node.func.id in ("bool", "int") and len(node.args) == 1
-    return node.args[0] if reads else node
+    read = matched(_READ, node)
+    return read.of if read else node
 
 
 def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
     """Return whether a statement changes nothing where the mask has no hit."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        if isinstance(target, ast.Subscript):
-            fills = file.is_number(statement.value) and _is_on_device(file, target.value)
-            if fills and questions.same_source(file, target.slice, mask):
-                return True
-            return _assigns_hits(file, statement, target, mask)
-        filled = _filled_tensor(file, statement.value, "masked_fill", mask)
-        filled = filled or _selected_from(file, statement.value, mask)
-        same = filled is not None and isinstance(target, ast.Name) and questions.same_source(file, filled, target)
-        return same and _stays_whole(file, statement, target, filled)  # type: ignore[arg-type]
     if isinstance(statement, ast.AugAssign):
         return _assigns_hits(file, statement, statement.target, mask)
-    if isinstance(statement, ast.Expr):
-        return _filled_tensor(file, statement.value, "masked_fill_", mask) is not None
-    return False
+    if item := matched("$x[$mask] = $value", statement):
+        fills = file.is_number(item.value) and _is_on_device(file, item.x)
+        hits = fills and questions.same_source(file, item.mask, mask)
+        return hits or _assigns_hits(file, statement, statement.targets[0], mask)  # type: ignore[arg-type, attr-defined]
+    if assign := matched("$name = $value", statement):
+        fill = matched("$x.masked_fill($mask, $value)", assign.value)
+        filled = _selected_from(file, assign.value, mask)
+        if fill and _fills(file, fill, mask):
+            filled = fill.x
+        if not isinstance(assign.name, ast.Name) or filled is None:
+            return False
+        return questions.same_source(file, filled, assign.name) and _stays_whole(
+            file, statement, filled, assign.name.id
+        )
+    fill = matched("$x.masked_fill_($mask, $value)", getattr(statement, "value", None))
+    return fill is not None and _fills(file, fill, mask)
 
 
 def _assigns_hits(file: File, statement: ast.Assign | ast.AugAssign, target: ast.expr, mask: ast.expr) -> bool:
@@ -96,51 +96,34 @@ def _assigns_hits(file: File, statement: ast.Assign | ast.AugAssign, target: ast
     return file.is_number(statement.value) or gathered(file, statement.value, target.slice) is not None
 
 
-def _filled_tensor(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
-    """Return the tensor that a call fills through the mask with a number."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
-        return None
-    if len(node.args) != 2 or node.keywords or not questions.same_source(file, _without_new_dims(node.args[0]), mask):
-        return None
-    if not isinstance(node.args[1], ast.Constant) and not file.is_number(node.args[1]):
-        return None
-    return node.func.value if _is_on_device(file, node.func.value) else None
+def _fills(file: File, fill: SimpleNamespace, mask: ast.expr) -> bool:
+    """Return whether a fill of a tensor is through the mask, with a number."""
+    number = isinstance(fill.value, ast.Constant) or file.is_number(fill.value)
+    return number and questions.same_source(file, _without_new_dims(fill.mask), mask) and _is_on_device(file, fill.x)
 
 
 def _selected_from(file: File, node: ast.expr, mask: ast.expr) -> ast.expr | None:
     """Return `x` of `torch.where(mask, v, x)`, if v gets no gradient where nothing is masked."""
-    called = node.func if isinstance(node, ast.Call) and not node.keywords else None
-    if not isinstance(called, ast.Attribute) or called.attr != "where" or not questions.is_torch(called.value):
+    where = matched("torch.where($mask, $value, $x)", node)
+    if not where or not questions.same_source(file, _without_new_dims(where.mask), mask):
         return None
-    assert isinstance(node, ast.Call)
-    if len(node.args) != 3 or not questions.same_source(file, _without_new_dims(node.args[0]), mask):
-        return None
-    value, unmasked = node.args[1:]
-    tensors = file.tensors(node)
-    tensor = file.device_tensor(unmasked)
+    tensors, tensor = file.tensors(node), file.device_tensor(where.x)
     if tensor is None or not tensors or any(t.dtype != tensor.dtype for t in tensors):
         return None
-    without = not any(t.grad for t in file.tensors(value)) and questions.is_pure(file, value)
-    return unmasked if file.is_number(value) or without or _is_multiple(file, value, unmasked) else None
-
-
-def _is_multiple(file: File, value: ast.expr, of: ast.expr) -> bool:
-    """Return whether a value is a tensor times a number."""
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
-        return False
-    sides = (value.left, value.right), (value.right, value.left)
-    return any(questions.same_source(file, a, of) and file.is_number(b) for a, b in sides)
+    without = not any(t.grad for t in file.tensors(where.value)) and questions.is_pure(file, where.value)
+    product = matched("$a * $b", where.value)
+    sides = [(product.a, product.b), (product.b, product.a)] if product else []
+    multiple = any(questions.same_source(file, a, where.x) and file.is_number(b) for a, b in sides)
+    return where.x if file.is_number(where.value) or without or multiple else None
 
 
 def _without_new_dims(mask: ast.expr) -> ast.expr:
     """Return `m` of `m[:, None]` and `m.unsqueeze(1)`, which have a hit where `m` has one."""
+    if added := matched("$mask.unsqueeze(...)", mask):
+        return added.mask  # type: ignore[no-any-return]
     if isinstance(mask, ast.Subscript):
         parts = mask.slice.elts if isinstance(mask.slice, ast.Tuple) else [mask.slice]
-        adds = all(ast.unparse(part) in (":", "...", "None") for part in parts)
-        return mask.value if adds else mask
-    function = mask.func if isinstance(mask, ast.Call) else None
-    if isinstance(function, ast.Attribute) and function.attr == "unsqueeze":
-        return function.value
+        return mask.value if all(ast.unparse(part) in (":", "...", "None") for part in parts) else mask
     return mask
 
 
@@ -154,11 +137,10 @@ def _is_on_device(file: File, node: ast.expr) -> bool:
     return last is not None and isinstance(last.ctx, ast.Load) and file.device_tensor(last) is not None
 
 
-def _stays_whole(file: File, statement: ast.Assign, target: ast.Name, filled: ast.expr) -> bool:
+def _stays_whole(file: File, statement: ast.stmt, filled: ast.expr, name: str) -> bool:
     """Return whether the tensor keeps its shape, and isn't written to under this name before the name is rebound."""
-    shapes = file.seen(statement.value).shapes
-    before = file.seen(filled).shapes
-    return shapes == before and not _is_written_later(file, statement, target.id)
+    value = statement.value  # type: ignore[attr-defined]
+    return file.seen(value).shapes == file.seen(filled).shapes and not _is_written_later(file, statement, name)
 
 
 def _is_written_later(file: File, statement: ast.stmt, name: str) -> bool:
@@ -170,33 +152,10 @@ def _is_written_later(file: File, statement: ast.stmt, name: str) -> bool:
     loops = file.loops_of(statement)
     if not loops:
         return False
-    again = [n for n in writes if file.within(n, loops[-1])]
-    bound = [n for n in loops[-1].body if isinstance(n, ast.Assign) and _binds(n, name) and n.lineno < statement.lineno]
-    return bool(again) and not (bound and bound[0].lineno < min(n.lineno for n in again))
+    again = [n.lineno for n in writes if file.within(n, loops[-1])]
+    bound = [n.lineno for n in loops[-1].body if n.lineno < statement.lineno and _binds(n, name)]
+    return bool(again) and not (bound and bound[0] < min(again))
 
 
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
-
-
-def _proposal(file: File, node: ast.If) -> Proposal:
-    draft = Draft(file.text)
-    body = node.body[0]
-
-    def alone(render: Render) -> str:
-        return render(body)
-
-    draft.replace(node, alone)
-    return Proposal(
-        node=node.test,
-        draft=draft,
-        rule="tensor-bool",
-        rewrite=ID,
-        change="remove the guard: if no element is masked, the fill changes nothing",
-        waits=_waits(file, node),
-    )
-
-
-def _waits(file: File, node: ast.If) -> int:
-    """Return the waits of the test, which happen when `if` evaluates it."""
-    return file.seen(node.test).count
+def _binds(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)

@@ -18,7 +18,7 @@ from syncscan.model.fix import Safety
 
 ID = "constant"
 TITLE = "A constant tensor is created in every step"
-RULES = ("tensor-constructor", "to-device")
+RULES = ("to-device", "tensor-constructor")
 SAFETY = Safety.SAFE
 BEFORE = "for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=device)"
 AFTER = "weight = torch.tensor([0.3, 0.7], device=device)\nfor step in range(3):\n    pass"
@@ -82,8 +82,6 @@ def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
     yield Proposal(
         node=call,
         draft=draft,
-        rule="to-device",
-        rewrite=ID,
         change="create the tensor once, before the loop",
         waits=file.own_waits(call) - file.entered(loop).count,
     )

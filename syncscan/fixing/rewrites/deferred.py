@@ -66,8 +66,6 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
     return Proposal(
         node=site.node,
         draft=way.draft,
-        rule="item",
-        rewrite=ID,
         change="keep the value on the device" if _is_never_read(way) else TO_CHANGE,
         waits=file.own_waits(site.node),
         reads=tuple(way.shown),

@@ -60,8 +60,6 @@ def _of(file: File, assign: ast.Assign, name: ast.Name) -> Iterator[Proposal]:
     yield Proposal(
         node=uses[0],
         draft=draft,
-        rule="cpu-index",
-        rewrite=ID,
         change="copy the index to the device once",
         waits=waits - runs,
         group=tuple(uses[1:]),

@@ -43,10 +43,7 @@ def _proposal(file: File, node: ast.Call) -> Proposal:
     return Proposal(
         node=node,
         draft=draft,
-        rule="distribution-args",
-        rewrite=ID,
         change="turn off the argument checks with validate_args=False",
         waits=file.own_waits(node),
-        safety=Safety.UNSAFE,
         why=WHY,
     )

@@ -32,8 +32,6 @@ def find(file: File) -> Iterator[Proposal | Left]:
             yield Proposal(
                 node=site.node,
                 draft=draft,
-                rule="item",
-                rewrite=ID,
                 change="copy all elements at once with tolist()",
                 waits=file.own_waits(site.node),
             )

@@ -93,8 +93,6 @@ def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs:
     return Proposal(
         node=site.node,
         draft=draft,
-        rule="item",
-        rewrite=ID,
         change="copy all numbers at once",
         waits=file.own_waits(site.node) - runs,
     )

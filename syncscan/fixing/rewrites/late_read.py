@@ -73,11 +73,8 @@ def _proposal(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> 
     return Proposal(
         node=site.node,
         draft=draft,
-        rule="item",
-        rewrite=ID,
         change="show the number one step later, copied without a wait",
         waits=file.own_waits(site.node),
-        safety=Safety.UNSAFE,
         why=WHY,
         shown_late=True,
     )

@@ -182,10 +182,8 @@ def _proposal(file: File, node: ast.AST, setting: _Setting, draft: Draft) -> Pro
         node=node,
         draft=draft,
         rule=setting.rule,
-        rewrite=ID,
         change=setting.change,
         waits=file.waits_for(node, setting.argument),
-        safety=Safety.UNSAFE,
         why=setting.why,
         setting=setting.argument,
     )

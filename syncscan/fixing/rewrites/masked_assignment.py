@@ -32,29 +32,30 @@ HITS = "the number of values depends on the number of matches, which only the de
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the assignments through masks that wait."""
     for node in file.nodes:
-        target = _target(node)
-        if target is None or not isinstance(node, ast.Assign | ast.AugAssign) or not file.seen(node).waits:
-            continue
-        tensor, mask = file.device_tensor(target.value), questions.mask_of(file, target.slice)
-        if tensor is None or mask is None or not questions.is_path(target.value):
-            continue
-        if not questions.is_pure(file, target.slice):
-            continue
-        source = value(file, node, target, tensor, mask)
-        if source is None:
-            yield Left(node, HITS)
-            continue
-        yield _proposal(file, node, target, source, tensor.dims - mask.dims)
+        match node:
+            case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
+                if file.seen(node).waits:
+                    yield from _of(file, node, target)
 
 
-def _target(node: ast.AST) -> ast.Subscript | None:
-    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-    if isinstance(node, ast.AugAssign):
-        target = node.target
-    return target if isinstance(target, ast.Subscript) else None
+def _of(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Iterator[Proposal | Left]:
+    tensor, mask = file.device_tensor(target.value), questions.mask_of(file, target.slice)
+    if tensor is None or mask is None or not questions.is_path(target.value):
+        return
+    if not questions.is_pure(file, target.slice):
+        return
+    source = _value(file, node, target, tensor, mask)
+    if source is None:
+        yield Left(node, HITS)
+        return
+    draft, hits = Draft(file.text), file.text.code(target.slice)
+    where = questions.with_dims(hits, tensor.dims - mask.dims, questions.is_simple(target.slice))
+    draft.replace(node, questions.assigned_where(file, target.value, where, source))
+    change = "select with torch.where, which doesn't need the number of masked elements"
+    yield Proposal(node=node, draft=draft, change=change, waits=file.seen(node).waits)
 
 
-def value(
+def _value(
     file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript, tensor: Tensor, mask: Tensor
 ) -> str | None:
     """Return what all elements would be given; None where that isn't known to be the same."""
@@ -67,7 +68,7 @@ def value(
         return None
     if isinstance(node.op, ast.Mult) and given is not None and (tensor.grad or given.grad):
         return None
-    simple = isinstance(node.value, ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant)
+    simple = questions.is_simple(node.value) or isinstance(node.value, ast.Constant)
     return f"{file.text.code(target.value)} {sign} {source if simple else f'({source})'}"
 
 
@@ -82,19 +83,3 @@ def _whole(file: File, node: ast.expr, target: ast.Subscript, tensor: Tensor, ma
     if given is not None and given.dims <= tensor.dims - mask.dims:
         return file.text.code(node)
     return None
-
-
-def _proposal(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript, source: str, more: int) -> Proposal:
-    draft = Draft(file.text)
-    code = file.text.code
-    mask = questions.with_dims(code(target.slice), more, questions.is_simple(target.slice))
-    name = code(target.value)
-    draft.replace(node, f"{name}.copy_(torch.where({mask}, {source}, {name}))")
-    return Proposal(
-        node=node,
-        draft=draft,
-        rule="boolean-assign",
-        rewrite=ID,
-        change="select with torch.where, which doesn't need the number of masked elements",
-        waits=file.seen(node).waits,
-    )

@@ -70,8 +70,6 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
     yield Proposal(
         node=call,
         draft=draft,
-        rule="boolean-index",
-        rewrite=ID,
         change="compute the loss over all elements, in which those outside of the mask count nothing",
         waits=sum(file.seen(a).waits for a in call.args),
     )

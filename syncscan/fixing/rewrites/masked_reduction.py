@@ -56,8 +56,6 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
         yield Proposal(
             node=call,
             draft=draft,
-            rule="boolean-index",
-            rewrite=ID,
             change=f"compute the {function.attr} over all elements with torch.where",
             waits=file.seen(call).waits,
         )

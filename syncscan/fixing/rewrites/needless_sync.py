@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callables, callees, memory
@@ -33,25 +34,20 @@ UNKNOWN = "a function that isn't known runs in its loop, and may depend on it"
 OTHERS = "the file uses streams, events or non-blocking copies, which may depend on it"
 
 
+_SYNCHRONIZE = "torch.cuda.synchronize(...) | cuda.synchronize(...) | torch.accelerator.synchronize(...)"
+
+
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the calls of synchronize that run in each step."""
     for node in file.nodes:
-        if isinstance(node, ast.Expr) and (call := _call(node)) is not None and _synchronizes(call):
-            seen = file.seen(call)
-            if seen.count >= FEWEST and seen.waits:
-                yield _of(file, node, seen.waits)
-
-
-def _call(node: ast.Expr) -> ast.Call | None:
-    """Return the call of a statement `f()` or `f() if there_is_a_gpu else None`."""
-    value = node.value
-    if isinstance(value, ast.IfExp) and isinstance(value.orelse, ast.Constant) and _is_question(value.test):
-        value = value.body
-    return value if isinstance(value, ast.Call) else None
-
-
-def _synchronizes(call: ast.Call) -> bool:
-    return ast.unparse(call.func) in ("torch.cuda.synchronize", "cuda.synchronize", "torch.accelerator.synchronize")
+        if not isinstance(node, ast.Expr):
+            continue
+        if_gpu = matched("$call if $test else $nothing", node.value)
+        guarded = if_gpu and isinstance(if_gpu.nothing, ast.Constant) and questions.asks_for_gpu(if_gpu.test)
+        call = if_gpu.call if if_gpu and guarded else node.value
+        seen = file.seen(call)
+        if matched(_SYNCHRONIZE, call) and seen.count >= FEWEST and seen.waits:
+            yield _of(file, node, seen.waits)
 
 
 def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
@@ -62,24 +58,19 @@ def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
         return Left(node, UNKNOWN)
     if _is_timed(file, node, set()):
         return Left(node, CLOCK)
-    statement = _with_guard(file, node)
+    statement = questions.with_guard(file, node)
     if not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
         return Left(node, "its block would be empty without it")
     draft = Draft(file.text)
     draft.remove(statement)
-    return Proposal(
-        node=node,
-        draft=draft,
-        rule="explicit-sync",
-        rewrite=ID,
-        change="remove the call: no clock is read near it",
-        waits=waits,
-    )
+    return Proposal(node=node, draft=draft, change="remove the call: no clock is read near it", waits=waits)
 
 
 def _is_among_known(file: File, node: ast.Expr) -> bool:
     """Return whether the loops around a call run only functions of the file and of libraries, which use no streams."""
-    loops = [loop for call in _calls_around(file, node) for loop in file.loops_of(call)]
+    function = file.function_of(node)
+    calls_of_it = [] if isinstance(function, ast.Module) else callees.calls_of(file, function) or []
+    loops = [loop for call in (node, *calls_of_it) for loop in file.loops_of(call)]
     calls = {n for loop in loops for n in memory.running_in(file, loop) if isinstance(n, ast.Call)}
     return all(_is_known(file, call) for call in calls)
 
@@ -89,25 +80,17 @@ def _is_known(file: File, call: ast.Call) -> bool:
     return bool(functions) and all(name == callables.OWN or callables.is_of_library(name) for name in functions)
 
 
-def _calls_around(file: File, node: ast.AST) -> list[ast.AST]:
-    """Return a node, and the calls of its function, whose loops may go around it."""
-    function = file.function_of(node)
-    return [node, *([] if isinstance(function, ast.Module) else callees.calls_of(file, function) or [])]
-
-
 def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
     """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
     function = file.function_of(statement)
-    if _is_between_reads(file, _with_guard(file, statement)) or any(
-        _is_timer(file, n) for n in file.ancestors(statement)
-    ):
+    if _is_between_reads(file, questions.with_guard(file, statement)):
+        return True
+    if any(_is_timer(file, n) for n in file.ancestors(statement)):
         return True
     if isinstance(function, ast.Module) or function in seen:
         return False
     calls = callees.calls_of(file, function)
-    if calls is None:
-        return True
-    return any(_is_timed(file, file.statement_of(call), seen | {function}) for call in calls)
+    return calls is None or any(_is_timed(file, file.statement_of(call), seen | {function}) for call in calls)
 
 
 def _is_between_reads(file: File, statement: ast.stmt) -> bool:
@@ -117,38 +100,14 @@ def _is_between_reads(file: File, statement: ast.stmt) -> bool:
     if any(clock_reads.reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
         return True
     function = file.function_of(statement)
-    lines = [
-        n.lineno
-        for n in ast.walk(function)
-        if isinstance(n, ast.Call) and file.function_of(n) is function and clock_reads.is_clock(file, n)
-    ]
-    return any(n < statement.lineno for n in lines) and any(n >= statement.lineno for n in lines)
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and file.function_of(n) is function)
+    lines = [n.lineno for n in calls if clock_reads.is_clock(file, n)]
+    return bool(lines) and min(lines) < statement.lineno <= max(lines)
 
 
 def _is_timer(file: File, node: ast.AST) -> bool:
     """Return whether a node is a `with` block whose context reads a clock."""
-    if not isinstance(node, ast.With):
-        return False
-    owners = (file.types(item.context_expr) for item in node.items)
-    methods = (
-        callees.method(file, owner.rpartition(".")[2], name)
-        for types in owners
-        for owner in types
-        for name in ("__enter__", "__exit__")
-    )
-    return any(m is not None and clock_reads.reads_clock(file, m) for m in methods) or any(
-        clock_reads.reads_clock(file, item.context_expr) for item in node.items
-    )
-
-
-def _with_guard(file: File, statement: ast.stmt) -> ast.stmt:
-    """Return a statement, or the `if` that holds it alone."""
-    parent = file.parents[statement]
-    alone = isinstance(parent, ast.If) and parent.body == [statement] and not parent.orelse
-    return parent if alone and isinstance(parent, ast.If) and _is_question(parent.test) else statement
-
-
-def _is_question(node: ast.expr) -> bool:
-    """Return whether a condition only asks whether there is a GPU."""
-    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-    return all(ast.unparse(c.func) == "torch.cuda.is_available" for c in calls)
+    contexts = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+    owners = {owner.rpartition(".")[2] for context in contexts for owner in file.types(context)}
+    methods = [callees.method(file, owner, name) for owner in owners for name in ("__enter__", "__exit__")]
+    return any(clock_reads.reads_clock(file, n) for n in (*contexts, *methods) if n is not None)

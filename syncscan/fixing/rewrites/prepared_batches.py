@@ -126,8 +126,6 @@ def _proposal(file: File, node: ast.AST, draft: Draft, argument: str) -> Proposa
     return Proposal(
         node=node,
         draft=draft,
-        rule="accelerate",
-        rewrite=ID,
         change=f"copy batches without waiting, by {argument}",
         waits=file.waits_for(node, SETTING),
         setting=SETTING,

@@ -103,8 +103,6 @@ def _proposal(file: File, reads: Sequence[NumberRead]) -> Proposal:
     return Proposal(
         node=first.node,
         draft=draft,
-        rule="item",
-        rewrite=ID,
         change="read the number once",
         waits=sum(file.own_waits(site.node) for site in (reads[1:] if kept else reads)),
         group=tuple(site.node for site in reads[1:]),

@@ -92,8 +92,6 @@ def _of(file: File, series: Sequence[tuple[ast.Assign, NumberRead]]) -> Iterator
     yield Proposal(
         node=reads[0].node,
         draft=draft,
-        rule="item",
-        rewrite=ID,
         change="copy the numbers of these statements at once",
         waits=sum(file.own_waits(site.node) for site in reads) - reads[0].count,
         group=tuple(site.node for site in reads[1:]),

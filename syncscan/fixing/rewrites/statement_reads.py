@@ -70,8 +70,6 @@ def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> P
     return Proposal(
         node=reads[0].node,
         draft=draft,
-        rule="item",
-        rewrite=ID,
         change="copy the numbers of this statement at once",
         waits=sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0),
         group=tuple(site.node for site in reads[1:]),

@@ -57,8 +57,6 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
     yield Proposal(
         node=statement,
         draft=draft,
-        rule="item",
-        rewrite=ID,
         change="read the value only where it is used",
         waits=waits - waits * runs // count,
     )

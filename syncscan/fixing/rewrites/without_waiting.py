@@ -60,8 +60,6 @@ def _made(file: File, node: ast.Call, template: Template) -> Proposal:
     return Proposal(
         node=node,
         draft=draft,
-        rule="to-device",
-        rewrite=ID,
         change="make the tensor on the device",
         waits=file.own_waits(node),
     )
@@ -75,8 +73,6 @@ def _proposal(file: File, node: ast.Call, draft: Draft) -> Proposal | Left:
     return Proposal(
         node=node,
         draft=draft,
-        rule="to-device",
-        rewrite=ID,
         change="copy with non_blocking=True" + (", which helps once the pageable memory is pinned" * (size > STAGED)),
         waits=file.own_waits(node),
         pageable=size > STAGED,
@@ -287,7 +283,6 @@ def _index(file: File, node: ast.Subscript, shown: ast.AST, waits: int) -> Itera
         node=shown,
         draft=draft,
         rule="cpu-index",
-        rewrite=ID,
         change="copy the index list with non_blocking=True",
         waits=waits,
     )
