@@ -30,7 +30,7 @@ Words = str | Span | Sequence[str | Span]
 """Text on one line, whose pieces may look different."""
 
 
-class Lines(Struct, frozen=True):
+class Stacked(Struct, frozen=True):
     """A cell of several lines."""
 
     lines: tuple[Words, ...]
@@ -68,7 +68,7 @@ class Items(Struct, frozen=True):
     """Entries that are shown, except on a page."""
 
 
-class Column(Struct, frozen=True):
+class GridColumn(Struct, frozen=True):
     """A column of a table."""
 
     name: str = ""
@@ -78,11 +78,11 @@ class Column(Struct, frozen=True):
     """Whether its lines are never broken."""
 
 
-class Table(Struct, frozen=True):
+class Grid(Struct, frozen=True):
     """A table; one whose columns have no names lists facts, each with its label."""
 
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Words | Lines, ...], ...]
+    columns: tuple[GridColumn, ...]
+    rows: tuple[tuple[Words | Stacked, ...], ...]
     most: int = 100
     """Rows that are shown, except on a page."""
 
@@ -107,7 +107,7 @@ class Fold(Struct, frozen=True):
     blocks: tuple[Block, ...]
 
 
-Block = Heading | Sentence | Items | Table | Code | Figure | Fold
+Block = Heading | Sentence | Items | Grid | Code | Figure | Fold
 
 
 def pieces(words: Words) -> tuple[Span, ...]:
@@ -121,9 +121,9 @@ def plain(words: Words) -> str:
     return "".join(piece.text for piece in pieces(words))
 
 
-def lines_of(cell: Words | Lines) -> Sequence[Words]:
+def lines_of(cell: Words | Stacked) -> Sequence[Words]:
     """Return the lines of a cell."""
-    return cell.lines if isinstance(cell, Lines) else (cell,)
+    return cell.lines if isinstance(cell, Stacked) else (cell,)
 
 
 def unbroken(words: Words) -> bool:
@@ -161,6 +161,6 @@ def notes(texts: Iterable[str]) -> tuple[Sentence, ...]:
     return tuple(Sentence(f"note: {text}", "dim") for text in texts)
 
 
-def facts(pairs: Iterable[tuple[str, Words | Lines]]) -> Table:
+def facts(pairs: Iterable[tuple[str, Words | Stacked]]) -> Grid:
     """Return facts as a table without names of columns, each with its label; empty ones are left out."""
-    return Table((Column(whole=True), Column()), tuple((label, text) for label, text in pairs if text))
+    return Grid((GridColumn(whole=True), GridColumn()), tuple((label, text) for label, text in pairs if text))

@@ -11,13 +11,13 @@ from syncscan.report.blocks import (
     Code,
     Figure,
     Fold,
+    Grid,
     Heading,
     Item,
     Items,
-    Lines,
     Sentence,
     Span,
-    Table,
+    Stacked,
     Words,
     lines_of,
     pieces,
@@ -54,7 +54,7 @@ def _parts(block: Block) -> Iterator[str]:
         case Items():
             yield "\n".join(map(_item, block.items[: block.most]))
             yield from _more(len(block.items) - block.most)
-        case Table():
+        case Grid():
             yield "\n".join(_table(block))
             yield from _more(len(block.rows) - block.most)
         case Code():
@@ -84,7 +84,7 @@ def _item(item: Item) -> str:
     return f"{mark} {lines}" if mark.rstrip(".").isdecimal() else f"- {code(mark)} {lines}"
 
 
-def _table(block: Table) -> Iterator[str]:
+def _table(block: Grid) -> Iterator[str]:
     yield _row(escaped(column.name) for column in block.columns)
     yield f"|{'|'.join('--:' if column.right else '---' for column in block.columns)}|"
     for row in block.rows[: block.most]:
@@ -95,7 +95,7 @@ def _row(cells: Iterable[str]) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
 
 
-def _cell(cell: Words | Lines) -> str:
+def _cell(cell: Words | Stacked) -> str:
     return "<br>".join("".join(map(_in_cell, pieces(words))) for words in lines_of(cell))
 
 

@@ -16,12 +16,12 @@ from syncscan.report.blocks import (
     Code,
     Figure,
     Fold,
+    Grid,
     Heading,
     Item,
     Items,
-    Lines,
     Sentence,
-    Table,
+    Stacked,
     Words,
     lines_of,
     pieces,
@@ -116,7 +116,7 @@ def renderables(block: Block, width: int) -> Iterator[RenderableType]:
             yield _line(block.words, _STYLES[block.look])
         case Items():
             yield from _items(block)
-        case Table():
+        case Grid():
             yield from _table(block, width)
         case Code():
             yield Text(printable_code(block.text))
@@ -159,7 +159,7 @@ def _marked(items: Iterable[Item]) -> table.Table:
     return grid
 
 
-def _table(block: Table, width: int) -> Iterator[RenderableType]:
+def _table(block: Grid, width: int) -> Iterator[RenderableType]:
     rows = block.rows[: block.most]
     if _is_wide(block, width):
         yield from _row_by_row(block)
@@ -170,14 +170,14 @@ def _table(block: Table, width: int) -> Iterator[RenderableType]:
     yield from _more(len(block.rows) - len(rows))
 
 
-def _is_wide(block: Table, width: int) -> bool:
+def _is_wide(block: Grid, width: int) -> bool:
     """Return whether the unbroken columns leave too little room for the others."""
     whole = [k for k, column in enumerate(block.columns) if column.whole and not column.right]
     widths = (max((len(_plain(row[k])) for row in block.rows), default=0) for k in whole)
     return sum(widths) > WIDEST * width
 
 
-def _grid(block: Table, grid: table.Table) -> table.Table:
+def _grid(block: Grid, grid: table.Table) -> table.Table:
     for column in block.columns:
         grid.add_column(column.name, no_wrap=column.whole or column.right, overflow="fold")
         grid.columns[-1].justify = "right" if column.right else "left"
@@ -186,7 +186,7 @@ def _grid(block: Table, grid: table.Table) -> table.Table:
     return grid
 
 
-def _row_by_row(block: Table) -> Iterator[RenderableType]:
+def _row_by_row(block: Grid) -> Iterator[RenderableType]:
     """Yield each row as its unbroken cells on a line, and the others, with their names, below."""
     for row in block.rows[: block.most]:
         cells = list(zip(block.columns, row, strict=True))
@@ -196,15 +196,15 @@ def _row_by_row(block: Table) -> Iterator[RenderableType]:
             if _plain(cell) and (column.right or not column.whole):
                 first, *rest = lines_of(cell)
                 label = f"{column.name}: " if column.name else ""
-                yield Padding(_cell(Lines(((label, *pieces(first)), *rest))), (0, 0, 0, 4))
+                yield Padding(_cell(Stacked(((label, *pieces(first)), *rest))), (0, 0, 0, 4))
 
 
-def _cell(cell: Words | Lines) -> RenderableType:
+def _cell(cell: Words | Stacked) -> RenderableType:
     lines = list(map(_line, lines_of(cell)))
     return lines[0] if len(lines) == 1 else Group(*lines)
 
 
-def _plain(cell: Words | Lines) -> str:
+def _plain(cell: Words | Stacked) -> str:
     return "\n".join(map(plain, lines_of(cell)))
 
 

@@ -8,16 +8,16 @@ from syncscan.report import markup, page, terminal
 from syncscan.report.blocks import (
     Block,
     Code,
-    Column,
     Figure,
     Fold,
+    Grid,
+    GridColumn,
     Heading,
     Item,
     Items,
-    Lines,
     Sentence,
     Span,
-    Table,
+    Stacked,
     code,
     command,
     facts,
@@ -33,9 +33,9 @@ DOCUMENT: tuple[Block, ...] = (
     to_do("Read it later."),
     facts([("result", "the same"), ("projected", "")]),
     Heading("Places"),
-    Table(
-        (Column("line", whole=True), Column("what"), Column("saves", right=True)),
-        ((place("train.py:12"), Lines((code("a|b"), Span("each step", "dim"))), "2 ms"), ("", "x", "1 ms")),
+    Grid(
+        (GridColumn("line", whole=True), GridColumn("what"), GridColumn("saves", right=True)),
+        ((place("train.py:12"), Stacked((code("a|b"), Span("each step", "dim"))), "2 ms"), ("", "x", "1 ms")),
     ),
     Items((Item((place("train.py:7"), " waits"), ("below",)),)),
     Items((Item("first", mark=Span("1.")), Item("more", mark=Span("+", "bad")))),
@@ -66,7 +66,7 @@ def test_colors():
 
 def test_a_table_with_long_names_is_drawn_row_by_row():
     """Where the columns that aren't broken leave the others too little room."""
-    table = Table((Column("line", whole=True), Column("what")), (("a" * 50, "reads it"), ("b", "")))
+    table = Grid((GridColumn("line", whole=True), GridColumn("what")), (("a" * 50, "reads it"), ("b", "")))
     assert terminal.drawn([table], 60) == f"{'a' * 50}\n    what: reads it\nb\n"
 
 
@@ -95,7 +95,7 @@ def test_on_a_page():
 
 def test_long_lists_say_how_much_is_left_out():
     """Except on a page, which shows more."""
-    blocks = [Items(tuple(map(Item, "abc")), most=2), Table((Column("n"),), (("1",), ("2",), ("3",)), most=1)]
+    blocks = [Items(tuple(map(Item, "abc")), most=2), Grid((GridColumn("n"),), (("1",), ("2",), ("3",)), most=1)]
     for text in (terminal.drawn(blocks), markup.drawn(blocks)):
         assert "… and 1 more." in text
         assert "… and 2 more." in text
@@ -106,7 +106,7 @@ def test_long_lists_say_how_much_is_left_out():
     "block",
     [
         Heading(HOSTILE, 1), Sentence(HOSTILE), Items((Item(HOSTILE, (HOSTILE,)),)), facts([("x", HOSTILE)]),
-        Table((Column("x", whole=True),), ((code(HOSTILE),),)), Sentence(("x", place(HOSTILE))),
+        Grid((GridColumn("x", whole=True),), ((code(HOSTILE),),)), Sentence(("x", place(HOSTILE))),
     ],
 )  # fmt: skip
 def test_text_is_shown_and_not_obeyed(block: Block):
