@@ -1,11 +1,11 @@
 """How much longer does a watch make a step? `python -m benchmarks.watch_cost`, on a GPU.
 
-One process trains a small transformer, whose steps keep the host busy, in blocks without a watch, with a watch that
-samples by a thread and with one that samples by the kernel's timer. A watch begins before its block's clock does. The
-order of a round's blocks is drawn. Printed are the means of the ratios within rounds, with twice their standard error.
+One process trains a small transformer, whose steps keep the host busy, in blocks without a watch and with one. A watch
+begins before its block's clock does. The order of a round's blocks is drawn.
+Printed are the means of the ratios within rounds, with twice their standard error.
 
 The direct account beside it is the processor time of the watch's two threads, which is the most that they can keep the
-interpreter's lock for; of the timer, the time that the main thread spends in its handler.
+interpreter's lock for.
 
 A second estimate is free of drift: samples come at fixed times. A step into which one falls, and the step after it, are
 compared with those that hold the times in the middle between two samples. Times the rate, that is what sampling costs;
@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from benchmarks.watched_programs import Recorded
-from syncscan.live.sampler import RATE, TimerSampler
+from syncscan.live.sampler import RATE
 from syncscan.live.thread_position import PositionLookup
 
 SETTLES_S = 1.0
@@ -40,7 +40,7 @@ WINDOW_S = 5.0
 """Seconds of a window: more windows than usual."""
 POSITIONS = PositionLookup()
 """Positions that the watches of all blocks have looked up: that is done once, and a watch runs for weeks."""
-KINDS = ("none", "thread", "timer")
+KINDS = ("none", "thread")
 
 
 def trainer(layers: int, width: int = 128) -> Callable[[], None]:
@@ -91,7 +91,7 @@ def block(step: Callable[[], None], kind: str, seconds: float, rate: int) -> dic
     with tempfile.TemporaryDirectory() as folder:
         watch = None
         if kind != "none":
-            watch = Recorded(folder, interval=WINDOW_S, hook=False, timer=kind == "timer", rate=rate).start()
+            watch = Recorded(folder, interval=WINDOW_S, hook=False, rate=rate).start()
             watch._places = POSITIONS
         until = time.monotonic() + SETTLES_S
         while time.monotonic() < until:
@@ -116,9 +116,7 @@ def block(step: Callable[[], None], kind: str, seconds: float, rate: int) -> dic
 
 def account(watch: Any) -> tuple[int, int]:
     """Return the processor time so far, in ns, of a watch's sampler and of the thread that counts its samples."""
-    sampler = watch._sampler
-    samples = sampler.busy_ns if isinstance(sampler, TimerSampler) else processor_time(sampler._thread)
-    return samples, processor_time(watch._thread)
+    return processor_time(watch._sampler._thread), processor_time(watch._thread)
 
 
 def processor_time(thread: Any) -> int:

@@ -9,6 +9,7 @@ bytes of the watch's files.
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import random
 import tempfile
@@ -18,6 +19,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from syncscan.live import watch as watches
+from syncscan.live.journal import Journal
 from syncscan.live.sampler import RATE, Tick
 from syncscan.live.thread_position import ThreadPosition
 from syncscan.live.watch import INTERVAL_S, Watch
@@ -79,7 +82,8 @@ def day(seconds: float, parts: int, seed: int = 0) -> list[tuple[int, int]]:
     rows: list[tuple[int, int]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        watch = Driven(folder / "watch", hook=False, most_bytes=MOST_BYTES, files=FILES).start()
+        watches.Journal = functools.partial(Journal, most_bytes=MOST_BYTES, files=FILES)  # type: ignore[misc,assignment]
+        watch = Driven(folder / "watch", hook=False).start()
         assert watch._sampler is not None
         watch._sampler.stop()
         watch._over.set()

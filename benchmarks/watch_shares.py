@@ -1,10 +1,10 @@
 """Is a watched share the true one, and what does a watch cost? `python -m benchmarks.watch_shares`, on a GPU.
 
 Each program's waiting lines stand between two clocks. So the part of the time that each of them takes is known, and
-stands here beside what the watch says of the line: by the kernel's timer, and by a thread that reads frames. The
-samples are more frequent than a watch's usual ones (97 a second), as a program runs for seconds here and not for hours.
-The cost is that of usual samples: blocks of steps with a watch and without, in turn; the mean of the ratios with twice
-its standard error. At last a sync comes into a program at a step, and the step is printed at which it was alarmed.
+stands here beside what the watch says of the line. The samples are more frequent than a watch's usual ones (97 a
+second), as a program runs for seconds here and not for hours. The cost is that of usual samples: blocks of steps with a
+watch and without, in turn; the mean of the ratios with twice its standard error. At last a sync comes into a program at
+a step, and the step is printed at which it was alarmed.
 """
 
 from __future__ import annotations
@@ -137,14 +137,14 @@ def line_of(program: str, mark: str) -> int:
     return next(n for n, text in enumerate(lines, start=1) if n > first and text.endswith(f"  # {mark}"))
 
 
-def shares(name: str, seconds: float, timer: bool) -> list[dict[str, Any]]:
+def shares(name: str, seconds: float) -> list[dict[str, Any]]:
     """The watched and the measured share of each waiting line."""
     step, spent = PROGRAMS[name](), defaultdict[str, float](float)
     for _ in range(10):
         step(spent)
     spent.clear()
     with tempfile.TemporaryDirectory() as folder:
-        watch = Watch(folder, interval=1e6, rate=RATE, hook=False, timer=timer).start()
+        watch = Watch(folder, interval=1e6, rate=RATE, hook=False).start()
         began = clock()
         while clock() - began < seconds:
             step(spent)
@@ -259,16 +259,14 @@ def main() -> None:
         if arguments.keep is not None:
             arguments.keep.write_text(json.dumps(rows, indent=1))
 
-    for sampler, timer in (("timer", True), ("thread", False)):
-        print(f"by {sampler}", flush=True)
-        for name in arguments.only:
-            for row in shares(name, arguments.seconds, timer):
-                keep(sampler=sampler, **row)
-                print(
-                    f"  {name:18} {row['line']:12} measured {row['measured']:6.1%}  watched {row['share']:6.1%}"
-                    f"  as waiting {row['waiting']:6.1%}  ({row['samples']} samples, {row['steps']} steps)",
-                    flush=True,
-                )
+    for name in arguments.only:
+        for row in shares(name, arguments.seconds):
+            keep(**row)
+            print(
+                f"  {name:18} {row['line']:12} measured {row['measured']:6.1%}  watched {row['share']:6.1%}"
+                f"  as waiting {row['waiting']:6.1%}  ({row['samples']} samples, {row['steps']} steps)",
+                flush=True,
+            )
     if arguments.alarm_at:
         row = alarmed(arguments.alarm_at, arguments.alarm_at + 1500, arguments.alarm_products)
         keep(**row)

@@ -175,7 +175,7 @@ class Result:
     steps: list[int]
 
 
-def run(spec: Spec | Job, seconds: float, rate: int, folder: Path, timer: bool = False, size: int = 2048) -> Result:
+def run(spec: Spec | Job, seconds: float, rate: int, folder: Path, size: int = 2048) -> Result:
     """Run a program under a watch, and return the shares."""
     path = folder / f"program_{abs(hash(spec.name))}.py"
     text = spec.text if isinstance(spec, Job) else source(spec)
@@ -191,7 +191,7 @@ def run(spec: Spec | Job, seconds: float, rate: int, folder: Path, timer: bool =
     for _ in range(5):
         program.step()
     steps: list[int] = []
-    watch = Recorded(folder, name=path.stem, interval=1e6, rate=rate, hook=False, timer=timer).start()
+    watch = Recorded(folder, name=path.stem, interval=1e6, rate=rate, hook=False).start()
     program.spent.clear()
     began = time.monotonic_ns()
     while time.monotonic_ns() - began < seconds * 1e9:
@@ -237,22 +237,20 @@ def within(intervals: list[tuple[int, int]], times: list[int]) -> float:
     return count / max(1, len(times))
 
 
-def lane(
-    numbers: list[int], gpu: int, seconds: float, rate: int, timer: bool, size: int, report: Any, keep: Path | None
-) -> None:
+def lane(numbers: list[int], gpu: int, seconds: float, rate: int, size: int, report: Any, keep: Path | None) -> None:
     """Run some programs, one after the other, on one GPU; put each one's rows."""
     if torch.cuda.is_available():
         torch.cuda.set_device(gpu)
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             try:
-                result = run(PROGRAMS[number], seconds, rate, Path(folder), timer, size)
+                result = run(PROGRAMS[number], seconds, rate, Path(folder), size)
             except Exception as error:
                 report.put([{"program": PROGRAMS[number].name, "failed": f"{type(error).__name__}: {error}"}])
                 continue
             if keep is not None:
                 raw = {"name": result.name, "spent": result.spent, "ticks": result.ticks, "steps": result.steps}
-                (keep / f"program{number}.{'timer' if timer else 'thread'}.json").write_text(json.dumps(raw))
+                (keep / f"program{number}.json").write_text(json.dumps(raw))
             report.put(result.rows)
 
 
@@ -294,7 +292,6 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=4, help="programs that run at a time")
     parser.add_argument("--programs", type=int, nargs="+", default=list(range(len(CATALOGUE))), metavar="NUMBER")
     parser.add_argument("--jobs", action="store_true", help="run the programs of benchmarks.watched_jobs")
-    parser.add_argument("--timer", action="store_true", help="sample by the kernel's timer")
     parser.add_argument("--size", type=int, default=2048, help="of the matrices")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="store each program's clocks and samples as JSON")
     arguments = parser.parse_args()
@@ -302,7 +299,7 @@ def main() -> None:
         parser.error("this measures on a GPU, and there is none.")
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True, exist_ok=True)
-    settings = (arguments.seconds, arguments.rate, arguments.timer, arguments.size, arguments.keep)
+    settings = (arguments.seconds, arguments.rate, arguments.size, arguments.keep)
     rows: list[dict[str, Any]] = []
     numbers = list(range(len(CATALOGUE), len(PROGRAMS))) if arguments.jobs else arguments.programs
     for part in measured(numbers, arguments.lanes, lane, settings):

@@ -65,9 +65,12 @@ class Pacer:
         self._course = self._run()
         next(self._course)
 
-    def step(self) -> bool:
-        """Handle the end of a step."""
+    def step(self, returned: Any = None) -> bool:
+        """Handle the end of a step, whatever it returned."""
         return next(self._course, False)
+
+    def forget(self) -> None:
+        """Ignore that a rarer optimizer marks steps from here: those before were warm-up."""
 
     def _run(self) -> Iterator[bool]:
         yield from self._warm_up()

@@ -68,7 +68,7 @@ class Ticks:
         self._undo = ExitStack()
         self._rows: list[Row] = []
         self._read = read
-        self._began = self._counted = 0
+        self._began = 0
         self._pid = os.getpid()
         if sys.platform != "linux" or sys.maxsize < 2**32:
             raise NotSampled("sampling needs 64-bit Linux.")
@@ -98,23 +98,14 @@ class Ticks:
         A tick that comes while one is handled is handled first: they are put in order.
         """
         self.close()
-        return self.take()
-
-    def take(self) -> list[Row]:
-        """Return the stacks since the last time, as `stop` does, and go on; on any thread."""
-        count = len(self._rows)
-        rows, self._rows[:count] = self._rows[:count], []
-        counted = []
-        for at, stack, read in sorted(rows, key=lambda row: row[0]):
+        rows, before = [], 0
+        for at, stack, read in sorted(self._rows, key=lambda row: row[0]):
             now = (at - self._began) // self.period_ns
-            if now > self._counted:
-                counted.append((now - self._counted, stack, read))
-                self._counted = now
-        return counted
-
-    def late(self, at: int) -> int:
-        """Return how long before a time (`monotonic_ns`) the last tick was due, in ns."""
-        return (at - self._began) % self.period_ns
+            if now > before:
+                rows.append((now - before, stack, read))
+                before = now
+        self._rows.clear()
+        return rows
 
     def close(self) -> None:
         """Switch it off, in any state."""

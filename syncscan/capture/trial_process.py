@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from syncscan.capture import fork, target
 from syncscan.capture.delays import delay_copies
@@ -64,18 +64,6 @@ class TrialOrder:
     layers: list[str]
 
 
-class Watches(Protocol):
-    """Receiver of each step: a pacer, or a fingerprint."""
-
-    def step(self, returned: Any = None) -> bool:
-        """Handle the end of a step; return False when no more are needed."""
-        ...
-
-    def forget(self) -> None:
-        """Restart counting steps."""
-        ...
-
-
 class _StepFingerprints:
     """Takes the fingerprint of a number of steps, and sends it."""
 
@@ -100,26 +88,13 @@ class _StepFingerprints:
             self._taken.forget()
 
 
-class _Paced:
-    """Times steps, whatever they return."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._pacer = Pacer(channel)
-
-    def step(self, returned: Any = None) -> bool:
-        return self._pacer.step()
-
-    def forget(self) -> None:
-        """Ignore that a rarer optimizer marks steps from here: those before were warm-up."""
-
-
 class Steps:
     """Counts a program's steps and passes them to a receiver.
 
     `count` is how many there were.
     """
 
-    def __init__(self, watch: Watches) -> None:
+    def __init__(self, watch: Pacer | _StepFingerprints) -> None:
         self._watch = watch
         self.count = 0
         self._stops = 0
@@ -176,7 +151,7 @@ class _ScriptSteps:
         session.step = self._steps.ended  # type: ignore[method-assign]
 
 
-def _delay_copies(_: object) -> None:
+def _delay_copies(torch: object) -> None:
     delay_copies()
 
 
@@ -189,11 +164,12 @@ def main() -> None:
         Scratch(order.scratch, tuple(map(Path, order.layers))).enter(dry=False)
         for path, text in order.patched:
             Path(path).write_bytes(Path(text).read_bytes())
-    _in_place(order.moved)
+    if order.moved:  # imports from a folder of the user's come from the one that replaces it
+        sys.path[:] = [_instead(entry, order.moved) or entry for entry in sys.path]
     _seed()
     if order.delayed:
         when_imported("torch", _delay_copies)
-    steps = Steps(_StepFingerprints(channel, order) if order.fingerprint else _Paced(channel))
+    steps = Steps(_StepFingerprints(channel, order) if order.fingerprint else Pacer(channel))
     try:
         code = _run_function(order, steps) if order.function else _run_script(order, steps)
     except SyncscanError as error:
@@ -255,12 +231,6 @@ def _seed() -> None:
     random.seed(SEED)
     when_imported("numpy", lambda numpy: numpy.random.seed(SEED))
     when_imported("torch", lambda torch: torch.manual_seed(SEED))
-
-
-def _in_place(moved: list[str]) -> None:
-    """Let imports from a folder of the user's come from the folder that replaces it."""
-    if moved:
-        sys.path[:] = [_instead(entry, moved) or entry for entry in sys.path]
 
 
 def _instead(path: str, moved: list[str]) -> str | None:

@@ -13,13 +13,19 @@ from typing import Any, Literal
 
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.guarding import allowed, dispatch, export, scopes
+from syncscan.guarding import allowed, dispatch, scopes
+from syncscan.guarding.export import family
 from syncscan.guarding.rule_of_line import written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 
 KEPT = 100
 """Most syncs that are stored; all are counted."""
 
+_HELP = {
+    "syncs": "Host-device syncs that weren't allowed.",
+    "violations": "Syncs beyond the limit.",
+    "steps": "Completed steps.",
+}
 OnViolation = Literal["warn", "raise"] | Callable[[GuardedSync], object]
 
 
@@ -102,22 +108,30 @@ class Guard:
             writer: anything with `add_scalar(tag, value, step)`, as torch's and tensorboardX's `SummaryWriter`.
             step: the step that they are of; the guard's own count if not given.
         """
-        export.scalars(self._counts_so_far(), writer, self.steps if step is None else step)
+        for name, count in self._totals().items():
+            writer.add_scalar(f"syncscan/{self.name}/{name}", count, self.steps if step is None else step)
 
     def prometheus(self) -> str:
         """Return the counts in Prometheus' text format 0.0.4, for a `/metrics` page or a text file collector."""
-        return export.prometheus(self._counts_so_far())
+        guard = {"guard": self.name}
+        lines = [
+            line
+            for name, words in _HELP.items()
+            for line in family(f"syncscan_{name}_total", "counter", words, [(guard, self._totals()[name])])
+        ]
+        places = [({**guard, "place": place}, count) for place, count in sorted(self.by_place.items())]
+        lines += family("syncscan_syncs_by_place_total", "counter", "Host-device syncs by line.", places)
+        reasons = [({**guard, "reason": reason}, count) for reason, count in sorted(self.by_reason.items())]
+        words = "Host-device syncs that were allowed, by reason."
+        return "\n".join([*lines, *family("syncscan_allowed_syncs_total", "counter", words, reasons)]) + "\n"
 
-    def _counts_so_far(self) -> export.Counts:
-        return export.Counts(
-            name=self.name,
-            syncs=self.count,
-            violations=self.violation_count,
-            allowed=self.allowed_count,
-            steps=self.steps,
-            by_place=self.by_place,
-            by_reason=self.by_reason,
-        )
+    def _totals(self) -> dict[str, int]:
+        return {
+            "syncs": self.count,
+            "violations": self.violation_count,
+            "allowed": self.allowed_count,
+            "steps": self.steps,
+        }
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
         """Record a sync; `process` calls this, in the thread that waits."""

@@ -8,11 +8,12 @@ import importlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError, installing
+from syncscan.guarding.export import family
 from syncscan.live.reading import RECORDS
 from syncscan.live.record import ENCODER, Alarm, Begin, Record, Window
 
@@ -91,35 +92,24 @@ class Prometheus:
 
     def text(self) -> str:
         """Return the metrics; only the count of alarms before the first window has ended."""
-        rows = list(
-            _family("alarms_total", "counter", "Alarms since the watch started.", [(self._labels, self._alarms)])
-        )
-        window = self._window
+        labels, window = self._labels, self._window
+        rows: list[tuple[str, str, str, list[Any]]]
+        rows = [("alarms_total", "counter", "Alarms since the watch started.", [(labels, self._alarms)])]
         if window is not None:
-            rows += _family(
-                "steps_total", "counter", "Steps since the watch started.", [(self._labels, window.total_steps)]
-            )
-            for name, value in values(window).items():
-                rows += _family(name, "gauge", GAUGES[name], [(self._labels, value)])
+            steps = [(labels, window.total_steps)]
+            rows.append(("steps_total", "counter", "Steps since the watch started.", steps))
+            rows += [(name, "gauge", GAUGES[name], [(labels, value)]) for name, value in values(window).items()]
             lines = [
-                ({**self._labels, "place": f"{line.file}:{line.line}", "rule": line.rule}, line.waiting)
+                ({**labels, "place": f"{line.file}:{line.line}", "rule": line.rule}, line.waiting)
                 for line in window.lines
                 if line.waiting
             ]
-            rows += _family(LINE, "gauge", LINE_HELP, lines)
-        return "\n".join(rows) + "\n"
-
-
-def _family(name: str, kind: str, words: str, samples: Iterable[tuple[dict[str, str], float]]) -> Iterator[str]:
-    yield f"# HELP syncscan_watch_{name} {words}"
-    yield f"# TYPE syncscan_watch_{name} {kind}"
-    for labels, value in samples:
-        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-        yield f"syncscan_watch_{name}{{{inside}}} {value}"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            rows.append((LINE, "gauge", LINE_HELP, lines))
+        return "".join(
+            f"{line}\n"
+            for name, kind, words, samples in rows
+            for line in family(f"syncscan_watch_{name}", kind, words, samples)
+        )
 
 
 class PrometheusFile(Prometheus):

@@ -62,8 +62,6 @@ class Begin(_Record, frozen=True, tag="begin", kw_only=True):
     python: str
     torch: str
     """Its version; empty where it isn't imported yet."""
-    sampler: str
-    """`timer` (the kernel's, of the main thread) or `thread` (one that reads frames)."""
     rate: int
     """Samples a second."""
     interval: float

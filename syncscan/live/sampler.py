@@ -3,11 +3,8 @@
 A thread asks for all frames. It needs the GIL, and gets it where the other thread releases it: in a wait rather than in
 the Python before it. So a sample that comes late, by up to the switch interval of 5 ms, says that the other thread ran
 Python when the sample was due. Such a sample doesn't count as a wait (`Tick.ran`).
-
-The kernel's timer (`capture.ticks`) sees the main thread wherever it is, as each tick that passes inside a call of C's
-counts for its line. But Python handles a signal at the next call or jump: a wait in a truth value (`if mask.any():`)
-counts for a later line. On an H100 (torch 2.11, Python 3.12, `benchmarks/watched_programs.py`) 37 of 39 lines in 30
-programs were within 3 points by either.
+On an H100 (torch 2.11, Python 3.12, `benchmarks/watched_programs.py`) 37 of 39 lines in 30 programs were within 3
+points.
 """
 
 from __future__ import annotations
@@ -22,9 +19,7 @@ import threading
 import time
 from collections import deque
 from types import CodeType, FrameType
-from typing import NamedTuple, Protocol
-
-from syncscan.capture.ticks import NotSampled, Ticks
+from typing import NamedTuple
 
 RATE = 23
 """Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it
@@ -48,8 +43,7 @@ class Tick(NamedTuple):
 
     `times` is how many periods it counts for, `stack` code and instruction, innermost first, `at` when it was taken (ns
     of `time.monotonic_ns`), `late` how long after it was due. `ran` is whether the thread, or another one that
-    can't be known, ran Python when the sample was due, and `others_ran` whether another one did that is known. `brief`,
-    which is less, says that the thread was in no call of C's for long.
+    can't be known, ran Python when the sample was due, and `others_ran` whether another one did that is known.
     """
 
     times: int
@@ -57,69 +51,16 @@ class Tick(NamedTuple):
     at: int
     late: int = 0
     ran: bool = False
-    brief: bool = False
     others_ran: bool = False
 
 
-class Sampler(Protocol):
-    """Samples one thread, from `start` until `stop`."""
-
-    name: str
-
-    def start(self) -> None:
-        """Start, on the thread that is sampled if that is the main one."""
-
-    def take(self) -> list[Tick]:
-        """Return the samples since the last time; on any thread."""
-
-    def stop(self) -> None:
-        """Stop, with nothing left behind; may be called twice."""
-
-
-class TimerSampler:
-    """Samples the main thread, which makes it, by a timer of the kernel's.
-
-    Args:
-        rate: samples a second.
-
-    Raises:
-        NotSampled: this system, this thread or this program can't be sampled so.
-    """
-
-    name = "timer"
-
-    def __init__(self, rate: int = RATE) -> None:
-        self._ticks = Ticks(rate, time.monotonic_ns)
-        self.busy_ns = 0
-        """Time that the main thread has spent in the samples taken so far."""
-
-    def start(self) -> None:
-        """Start the timer."""
-        self._ticks.start()
-
-    def take(self) -> list[Tick]:
-        """Return the samples since the last time."""
-        rows, spent = self._ticks.take(), self._ticks.spent
-        count = len(spent)
-        self.busy_ns += sum(ns for _, ns in spent[:count])
-        del spent[:count]
-        late = map(self._ticks.late, (at for _, _, at in rows))
-        return [Tick(*row, ns, brief=ns < LEAST_LATE_NS) for row, ns in zip(rows, late, strict=True)]
-
-    def stop(self) -> None:
-        """Stop the timer; what wasn't taken is lost."""
-        self._ticks.close()
-
-
-class FrameSampler:
+class Sampler:
     """Samples any thread by its current frame, from a thread of its own.
 
     Args:
         thread: its `threading.get_ident`.
         rate: samples a second.
     """
-
-    name = "thread"
 
     def __init__(self, thread: int, rate: int = RATE) -> None:
         self._watched, self._period = thread, 1_000_000_000 // rate
@@ -238,22 +179,3 @@ def stack_of(frame: FrameType | None) -> list[CodeType | int]:
         stack += (frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return stack
-
-
-def sampler_of(thread: int, rate: int = RATE, *, timer: bool = False) -> Sampler:
-    """Return a sampler of a thread: one that reads its frames, or the timer where that is wanted and can be had.
-
-    Args:
-        thread: which, by `threading.get_ident`.
-        rate: samples a second.
-        timer: take the kernel's timer if the thread is the main one, and the caller.
-    """
-    if timer and thread == threading.main_thread().ident == threading.get_ident():
-        try:
-            return TimerSampler(rate)
-        except NotSampled:
-            pass
-    return FrameSampler(thread, rate)
-
-
-__all__ = ["RATE", "FrameSampler", "Sampler", "Tick", "TimerSampler", "sampler_of", "stack_of"]

@@ -22,8 +22,6 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from msgspec.structs import replace
-
 from syncscan.capture import fork
 from syncscan.capture.captured_process import program_name, ranks
 from syncscan.capture.imports import when_imported
@@ -34,11 +32,11 @@ from syncscan.capture.session import clean_name
 from syncscan.errors import UsageError
 from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
-from syncscan.live.journal import KEPT_FILES, MOST_BYTES, Journal
+from syncscan.live.journal import Journal
 from syncscan.live.metrics import Sink, close
 from syncscan.live.other_threads import LateSamples, OtherThreads
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
-from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
+from syncscan.live.sampler import RATE, Sampler, Tick, stack_of
 from syncscan.live.tally import Key, Tally
 from syncscan.live.thread_position import DEVICE, HOST, PositionLookup
 
@@ -64,14 +62,10 @@ class Watch:
         name: what its name begins with.
         interval: seconds of a window.
         rate: samples a second.
-        thread: whose, by `threading.get_ident`; the main thread's where none is given, or the one that steps.
         on_alarm: called with each `Alarm`, on the watch's thread.
         sinks: called with each record, on the watch's thread.
-        most_bytes: size at which the file is moved aside.
-        files: how many older files stay.
         hook: count steps by the optimizer, or what repeats, where `step` is not called.
         lazy: make the file only once a step has ended, and none where none does.
-        timer: sample the main thread by the kernel's timer, which tells more exactly of all waits but truth values'.
     """
 
     running: Watch | None = None
@@ -83,14 +77,10 @@ class Watch:
         name: str | None = None,
         interval: float = INTERVAL_S,
         rate: int = RATE,
-        thread: int | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         sinks: Iterable[Sink] = (),
-        most_bytes: int = MOST_BYTES,
-        files: int = KEPT_FILES,
         hook: bool = True,
         lazy: bool = False,
-        timer: bool = False,
     ) -> None:
         if interval <= 0 or not 1 <= rate <= 1000:
             raise UsageError(
@@ -98,14 +88,12 @@ class Watch:
                 "The interval must be above 0, the rate 1 to 1000.",
             )
         self._out, self._name, self._interval, self._rate = Path(out).absolute(), name, interval, rate
-        self._ident = thread if thread is not None else (threading.main_thread().ident or 0)
-        self._chosen_thread = thread is not None
+        self._ident = threading.main_thread().ident or 0
         self._on_alarm, self._sinks = on_alarm, list(sinks)
         self.capture: Callable[[str], None] | None = None
         """Called with a sentence at the end of the step after an alarm, on the thread that steps."""
         self._wish = ""
-        self._sizes = most_bytes, files
-        self._hooked, self._lazy, self._timer = hook, lazy, timer
+        self._hooked, self._lazy = hook, lazy
         self.steps = 0
         self.path: Path | None = None
         self.alarms: list[Alarm] = []
@@ -150,8 +138,8 @@ class Watch:
         self._tally = Tally()
         self._alarms, self._usual = Alarms(), Usual()
         self._others, self._late = OtherThreads(), LateSamples()
-        self._sampler = sampler_of(self._ident, self._rate, timer=self._timer)
-        self._first = self._begin(name, rank, world, self._sampler.name)
+        self._sampler = Sampler(self._ident, self._rate)
+        self._first = self._begin(name, rank, world)
         if self._journal is not None:
             self._write(self._first)
         Watch.running = self
@@ -201,13 +189,13 @@ class Watch:
         finally:
             self._paused = False
             if Watch.running is self:
-                self._sample(sampler_of(self._ident, self._rate, timer=self._timer))
+                self._sample()
 
     def captured(self, paths: Iterable[Path], why: str, failed: str | None) -> None:
         """Note a capture in the file."""
         self._write(Captured(at=time.time(), paths=tuple(map(str, paths)), why=why, failed=failed))
 
-    def _begin(self, name: str, rank: int, world: int, sampler: str) -> Begin:
+    def _begin(self, name: str, rank: int, world: int) -> Begin:
         torch: Any = sys.modules.get("torch")
         return Begin(
             at=self._began,
@@ -218,7 +206,6 @@ class Watch:
             world=world,
             python=platform.python_version(),
             torch=str(getattr(torch, "__version__", "")),
-            sampler=sampler,
             rate=self._rate,
             interval=self._interval,
         )
@@ -258,7 +245,7 @@ class Watch:
     def _mark(self) -> None:
         self._ends.append(time.monotonic_ns())
         self.steps += 1
-        if self.steps == 3 and not self._chosen_thread:
+        if self.steps == 3:
             self._move()
         if self._wish:
             why, self._wish = self._wish, ""
@@ -266,21 +253,17 @@ class Watch:
                 self.capture(why)
 
     def _move(self) -> None:
-        """Sample the thread that steps from now on; by the timer where that is wanted, which no other could start."""
+        """Sample the thread that steps from now on."""
         ident, sampler = threading.get_ident(), self._sampler
-        if sampler is None or (ident == self._ident and (not self._timer or isinstance(sampler, TimerSampler))):
-            return
-        moved, self._ident = ident != self._ident, ident
-        other = sampler_of(ident, self._rate, timer=self._timer)
-        if not moved and not isinstance(other, TimerSampler):
+        if sampler is None or ident == self._ident:
             return
         with self._lock:
-            self._sampler = None
+            self._sampler, self._ident = None, ident
         sampler.stop()
-        self._sample(other)
-        self._first = replace(self._first, sampler=other.name)
+        self._sample()
 
-    def _sample(self, sampler: Sampler) -> None:
+    def _sample(self) -> None:
+        sampler = Sampler(self._ident, self._rate)
         sampler.start()
         with self._lock:
             self._sampler = sampler
@@ -321,8 +304,7 @@ class Watch:
     def _count(self) -> None:
         """Count what was sampled since the last time."""
         ticks = self._sampler.take() if self._sampler is not None else []
-        if not isinstance(self._sampler, TimerSampler):
-            self._others.look(self._ident)
+        self._others.look(self._ident)
         rows = [self._count_sample(tick) for tick in ticks]
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         last = self._last_end
@@ -343,7 +325,7 @@ class Watch:
             return tick.at, None, 0
         if self._late.left_out(tick.ran, tick.others_ran, self._others.holding()):
             return tick.at, None, 0
-        if tick.ran or (tick.brief and not position.sure):
+        if tick.ran:
             position = position._replace(kind=HOST, rule="")
         self.samples += tick.times
         self._tally.add(position, tick.times)
@@ -395,7 +377,7 @@ class Watch:
             logger.warning("an alarm's callback failed: %s: %s", type(error).__name__, error)
 
     def _open(self) -> None:
-        self._journal = Journal(self._file, *self._sizes)
+        self._journal = Journal(self._file)
         self.path = self._file
 
     def _write(self, record: Record) -> None:

@@ -13,12 +13,12 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Fingerprint, Pair, ProofGain, Side
+from syncscan.model.proof import Pair, ProofGain, Side
 from syncscan.proof import estimate, sameness
-from syncscan.proof.trial import Ready, TooFewSteps, Turn
+from syncscan.proof.trial import TooFewSteps, Trial, Trials
 
 LIMIT_S = 300.0
 MATTERS = 0.005
@@ -36,30 +36,6 @@ WARM = 10
 ORDER = (0, 1, 1, 0)
 
 
-class Opened(Protocol):
-    """A program in a process of its own; see `proof.trial.Trial`."""
-
-    def ready(self) -> Ready:
-        """Wait until it has warmed up."""
-        ...
-
-    def turn(self, steps: int) -> Turn:
-        """Time this many of its steps."""
-        ...
-
-    def fingerprint(self) -> tuple[Fingerprint, str]:
-        """Return the fingerprint of its seeded steps, and the device's name."""
-        ...
-
-    def close(self) -> None:
-        """Let it end."""
-        ...
-
-    def kill(self) -> None:
-        """End it without waiting for what it does at its end."""
-        ...
-
-
 class Run(NamedTuple):
     """One run of a program."""
 
@@ -68,14 +44,6 @@ class Run(NamedTuple):
     """Whether each of its parameters is moved by a rounding error first."""
     delayed: bool = False
     """Whether each of its non-blocking copies is delayed on the device."""
-
-
-class Opens(Protocol):
-    """Starts programs in fresh processes; see `proof.trial.Trials`."""
-
-    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False, delayed: bool = False) -> Opened:
-        """Start one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +59,20 @@ class ProofOptions:
 
 
 @contextlib.contextmanager
-def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Opened]]:
+def running(trials: Trials, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Trial]]:
     """Start programs in processes of their own until the context ends; an error kills them.
 
     Args:
         seeded: of how many steps a fingerprint is wanted.
     """
-    opened: list[Opened] = []
+    opened: list[Trial] = []
     try:
         for side, rounded, delayed in runs:
             opened.append(trials.open(side, seeded=seeded, rounded=rounded, delayed=delayed))
         yield opened
     except BaseException:
         for trial in opened:
-            trial.kill()
+            trial.close(grace_s=0)
         raise
     for trial in opened:
         trial.close()
@@ -113,7 +81,7 @@ def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[lis
 class PairedTiming:
     """Measures pair after pair until the gain is known, or the time is over."""
 
-    def __init__(self, trials: Opens, options: ProofOptions, clock: Callable[[], float], deadline: float) -> None:
+    def __init__(self, trials: Trials, options: ProofOptions, clock: Callable[[], float], deadline: float) -> None:
         self._trials, self._options, self._now, self._deadline = trials, options, clock, deadline
         self.apart = options.apart
         self.pairs: list[Pair] = []
@@ -167,7 +135,7 @@ class PairedTiming:
 
     def _pair_together(self) -> Pair:
         with running(self._trials, [Run(side) for side in self._sides()]) as opened:
-            self._lead = max(trial.ready().lead for trial in opened)
+            self._lead = max(trial.ready() for trial in opened)
             self._plan(opened)
             taken: tuple[list[float], list[float]] = ([], [])
             for k in range(self._turns):
@@ -179,12 +147,12 @@ class PairedTiming:
         means: list[float] = []
         for side in self._sides():
             with running(self._trials, [Run(side)]) as (trial,):
-                self._lead = trial.ready().lead
+                self._lead = trial.ready()
                 self._plan((trial,), anew=not means)
                 means.append(self._turn(trial, self.steps))
         return self._as_pair(means)
 
-    def _turn(self, trial: Opened, steps: int) -> float:
+    def _turn(self, trial: Trial, steps: int) -> float:
         turn = trial.turn(steps)
         self.clock = turn.clock
         return turn.mean_us
@@ -197,7 +165,7 @@ class PairedTiming:
         by_side = dict(zip(self._sides(), means, strict=True))
         return Pair(by_side[Side.BEFORE], by_side[Side.AFTER])
 
-    def _plan(self, opened: Sequence[Opened], *, anew: bool = True) -> None:
+    def _plan(self, opened: Sequence[Trial], *, anew: bool = True) -> None:
         """Let each warm up alone, and decide how many steps the turns of this pair have: both make the same ones."""
         step_us = max(self._turn(trial, FEWEST) for trial in opened)
         if anew and not self._fitted:

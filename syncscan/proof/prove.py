@@ -15,7 +15,7 @@ from syncscan.model.projection import Projection
 from syncscan.model.proof import Fingerprint, Proof, ProofGain, ProofVerdict, Result, Same, Side
 from syncscan.proof import estimate, sameness
 from syncscan.proof.compared_program import ComparedProgram, program
-from syncscan.proof.paired_timing import LIMIT_S, MATTERS, SEEDED, Opens, PairedTiming, ProofOptions, Run, running
+from syncscan.proof.paired_timing import LIMIT_S, MATTERS, SEEDED, PairedTiming, ProofOptions, Run, running
 from syncscan.proof.trial import Trials
 from syncscan.proof.worktree import at_revision
 
@@ -109,7 +109,7 @@ def _programs(
 
 
 def measured(
-    trials: Opens,
+    trials: Trials,
     names: tuple[str, str],
     options: ProofOptions,
     projected: Projection | None = None,
@@ -166,7 +166,7 @@ def verdict(gain: ProofGain | None, matters: float, same: Same) -> ProofVerdict:
     return ProofVerdict.PROVEN if gain.low > matters and same is Same.YES else ProofVerdict.UNKNOWN
 
 
-def _compare(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
+def _compare(trials: Trials, options: ProofOptions) -> tuple[Result, str]:
     """Return whether both compute the same; if not bit for bit, the first one is run again twice."""
     (first, device), (other, _) = _fingerprints(trials, (Run(Side.BEFORE), Run(Side.AFTER)), options)
     noise = _Noise(trials, options)
@@ -185,7 +185,7 @@ def _compare(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
 class _Noise:
     """Runs of the first program that show how far it lies from itself, made once and where they are needed."""
 
-    def __init__(self, trials: Opens, options: ProofOptions) -> None:
+    def __init__(self, trials: Trials, options: ProofOptions) -> None:
         self._trials, self._options = trials, options
         self._made: list[Fingerprint] = []
 
@@ -198,7 +198,7 @@ class _Noise:
         return again, rounded
 
 
-def _fingerprints(trials: Opens, runs: Sequence[Run], options: ProofOptions) -> list[tuple[Fingerprint, str]]:
+def _fingerprints(trials: Trials, runs: Sequence[Run], options: ProofOptions) -> list[tuple[Fingerprint, str]]:
     """Return the fingerprints of some runs, made in parallel unless that is excluded or fails."""
     if not options.apart:
         with contextlib.suppress(ProgramFailed):
@@ -206,6 +206,6 @@ def _fingerprints(trials: Opens, runs: Sequence[Run], options: ProofOptions) -> 
     return [fingerprint for run in runs for fingerprint in _at_once(trials, (run,), options.steps)]
 
 
-def _at_once(trials: Opens, runs: Sequence[Run], steps: int) -> list[tuple[Fingerprint, str]]:
+def _at_once(trials: Trials, runs: Sequence[Run], steps: int) -> list[tuple[Fingerprint, str]]:
     with running(trials, runs, seeded=steps) as opened:
         return [trial.fingerprint() for trial in opened]

@@ -42,13 +42,6 @@ class TooFewSteps(ProgramFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A program that is paused after its warm-up; `lead` is the number of steps before the timed ones of a turn."""
-
-    lead: int
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
     """The mean time of a step of one turn in µs, and whose clock took it."""
 
@@ -96,9 +89,9 @@ class Trial:
         command = [sys.executable, "-c", BOOT.format(root=root), json.dumps(order)]
         self._process = ChildProcess(command, program.folder, environment())
 
-    def ready(self) -> Ready:
-        """Wait until the program has warmed up."""
-        return Ready(self._answer("ready")["lead"])
+    def ready(self) -> int:
+        """Wait until the program has warmed up; return how many steps come before the timed ones of a turn."""
+        return int(self._answer("ready")["lead"])
 
     def turn(self, steps: int) -> Turn:
         """Let the program continue, and time this many of its steps."""
@@ -112,16 +105,8 @@ class Trial:
         self._same_revision(answer["strays"])
         return _fingerprint(answer["fingerprint"]), answer["device"]
 
-    def close(self) -> None:
-        """End it."""
-        self._end()
-
-    def kill(self) -> None:
-        """End it without waiting for what it does at its end."""
-        self._end(0)
-
-    def _end(self, grace_s: float = GRACE_S) -> int:
-        """End it, and remove what it wrote; gives its exit code."""
+    def close(self, grace_s: float = GRACE_S) -> int:
+        """End it, remove what it wrote, and return its exit code; what it does at its end may take so many seconds."""
         code = self._process.end(grace_s)
         if self._scratch is not None:
             self._scratch.close()
@@ -131,7 +116,7 @@ class Trial:
         try:
             answer = self._process.receive(self._deadline)
         except TimeoutError:
-            self.kill()
+            self.close(grace_s=0)
             raise
         if answer is None or key not in answer:
             raise self._why(answer or {})
@@ -140,9 +125,9 @@ class Trial:
     def _why(self, answer: Mapping[str, Any]) -> UsageError | ProgramFailed:
         """Return the error for a missing answer: what the program ended with."""
         if "refused" in answer:
-            self.kill()
+            self.close(grace_s=0)
             return UsageError(str(answer["refused"]), str(answer["hint"]))
-        code, name = self._end(), self._program.name
+        code, name = self.close(), self._program.name
         code = answer.get("ended", code)
         if code:
             how = f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
@@ -166,7 +151,7 @@ class Trial:
             UsageError: it does.
         """
         if strays:
-            self.kill()
+            self.close(grace_s=0)
             raise UsageError(
                 f"{self._program.name} imports {strays[0]}, which is not from that revision.",
                 "The package is installed from there; put its folder on PYTHONPATH, or compare two scripts.",
@@ -191,18 +176,11 @@ class Trials:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         for trial in self._open:
-            trial.kill()
+            trial.close(grace_s=0)
 
-    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False, delayed: bool = False) -> Trial:
-        """Start a program in a fresh process."""
-        trial = Trial(
-            self._programs[side],
-            self._deadline,
-            in_place=self._in_place,
-            seeded=seeded,
-            rounded=rounded,
-            delayed=delayed,
-        )
+    def open(self, side: Side, **options: Any) -> Trial:
+        """Start a program in a fresh process, with options as `Trial` has them."""
+        trial = Trial(self._programs[side], self._deadline, in_place=self._in_place, **options)
         self._open.append(trial)
         return trial
 

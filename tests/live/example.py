@@ -18,7 +18,6 @@ def begin(rank: int = 0, world: int = 1) -> Begin:
         world=world,
         python="3.12.1",
         torch="2.11.0",
-        sampler="timer",
         rate=23,
         interval=20.0,
     )

@@ -18,7 +18,7 @@ import syncscan
 from syncscan.capture.ticks import SIGNAL
 from syncscan.errors import UsageError
 from syncscan.live.reading import read
-from syncscan.live.sampler import FrameSampler, sampler_of
+from syncscan.live.sampler import Sampler
 from syncscan.live.watch import Watch
 
 torch = pytest.importorskip("torch")
@@ -112,7 +112,7 @@ def test_a_thread_s_samples_count_the_time_that_passed() -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     thread.start()
-    sampler = FrameSampler(thread.ident or 0, 100)
+    sampler = Sampler(thread.ident or 0, 100)
     began = time.monotonic()
     sampler.start()
     time.sleep(0.5)
@@ -122,21 +122,6 @@ def test_a_thread_s_samples_count_the_time_that_passed() -> None:
     over.set()
     assert 40 <= sum(tick.times for tick in ticks) <= 100 * took + 1
     assert all(tick.stack for tick in ticks)
-
-
-def test_another_thread_than_the_main_one_is_read_by_its_frames() -> None:
-    assert isinstance(sampler_of(12345, timer=True), FrameSampler)
-
-
-@pytest.mark.parametrize("timer", [False, True])
-def test_the_file_says_by_what_it_was_sampled(tmp_path: Path, timer: bool) -> None:
-    """The timer where it is wanted and this system has it."""
-    with Watch(tmp_path, interval=0.3, timer=timer) as watch:
-        train(20)
-    assert watch.path is not None
-    begin = read(watch.path).begin
-    assert begin is not None
-    assert begin.sampler == ("timer" if timer and sys.platform == "linux" else "thread")
 
 
 def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from syncscan.errors import ProgramFailed
 from syncscan.model.proof import Fingerprint, ProofGain, ProofVerdict, Same, Side, Tensors
 from syncscan.proof.paired_timing import ProofOptions
 from syncscan.proof.prove import measured, verdict
-from syncscan.proof.trial import Ready, TooFewSteps, Turn
+from syncscan.proof.trial import TooFewSteps, Turn
 
 NAMES = ("before.py", "after.py")
 EMPTY = Tensors((), (), ())
@@ -62,10 +62,10 @@ class Fake:
     made: int = 10
     open: bool = True
 
-    def ready(self) -> Ready:
+    def ready(self) -> int:
         if self.world.running > self.world.at_a_time:
             raise ProgramFailed("no memory left for it.")
-        return Ready(2)
+        return 2
 
     def turn(self, steps: int) -> Turn:
         self.made += 2 + steps
@@ -82,11 +82,9 @@ class Fake:
             raise ProgramFailed("no memory left for it.")
         return print_of(self.world.loss(self.side, self.run) + self.delayed * self.world.race), self.world.device
 
-    def close(self) -> None:
+    def close(self, grace_s: float = 10.0) -> None:
         self.world.running -= self.open
         self.open = False
-
-    kill = close
 
 
 def steady(before: float, after: float) -> Callable[[Side, int], float]:

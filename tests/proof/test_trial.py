@@ -69,7 +69,7 @@ def test_steps_are_timed_and_compared(trials: Trials, folder: Path) -> None:
     assert device.startswith("CPU")
     (weight, *_), *_ = fingerprint.losses[0].numbers
     assert [step.numbers[0][0] - weight for step in fingerprint.losses] == pytest.approx([0, 1, 2], abs=1e-6)
-    assert timed.ready().lead == 2
+    assert timed.ready() == 2
     turn = timed.turn(5)
     assert turn.clock == "host"
     assert 0 < turn.mean_us < 1e6
