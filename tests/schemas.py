@@ -63,16 +63,16 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 
 KINDS = {
     "analysis": Kind(
-        report_json.AnalysisDocument, report_json.SCHEMA, 7, "`analyze --format json`: the analysis of one trace."
+        report_json.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Kind(
         report_json.SavedDocument,
         report_json.SCHEMA,
-        7,
+        0,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
-    "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 1, "`diff --format json`: what changed between recordings."),
+    "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 2, "`diff --format json`: what changed between recordings."),
     "check": Kind(
         check_json.CheckDocument,
         check_json.SCHEMA,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
+from msgspec.structs import asdict
 
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Finding, Source
 
 
-class CompileBreak(msgspec.Struct, frozen=True):
+class CompileBreak(CompileEvent, frozen=True, kw_only=True):
     """A graph break, a skipped frame or a recompile, with the findings that stand there."""
 
-    event: CompileEvent
     findings: tuple[str, ...] = ()
     """Ids of those at its line."""
-    in_frame: tuple[str, ...] = ()
+    findings_in_frame: tuple[str, ...] = ()
     """Ids of those at other lines of a frame that runs eagerly."""
 
 
@@ -34,20 +33,21 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
     place = {finding.id: number for number, finding in enumerate(findings)}
 
     def order(found: CompileBreak) -> tuple[int, int]:
-        here = [place[id] for id in (*found.findings, *found.in_frame)]
-        return min(here, default=len(place)), _ORDER[found.event.kind]
+        here = [place[id] for id in (*found.findings, *found.findings_in_frame)]
+        return min(here, default=len(place)), _ORDER[found.kind]
 
     return tuple(sorted(joined, key=order))
 
 
 def _join(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
     if event.kind in (CompileKind.RECOMPILED, CompileKind.NO_CUDA_GRAPH):
-        return CompileBreak(event)
+        return CompileBreak(**asdict(event))
     ids = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
     if event.kind is CompileKind.BREAK:
-        return CompileBreak(event, ids)
+        return CompileBreak(**asdict(event), findings=ids)
     inside = (f.id for f in findings if any(_is_in_frame(source, event) for source in _sources(f)))
-    return CompileBreak(event, ids, tuple(id for id in inside if id not in ids))
+    in_frame = tuple(id for id in inside if id not in ids)
+    return CompileBreak(**asdict(event), findings=ids, findings_in_frame=in_frame)
 
 
 def _sources(finding: Finding) -> Iterator[Source]:

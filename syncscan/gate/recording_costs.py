@@ -11,7 +11,7 @@ from syncscan.gate.match import matched
 from syncscan.gate.sites import sites_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.likeness import Counterpart, Likeness
+from syncscan.model.likeness import CopiedBytes, Counterpart, Likeness
 from syncscan.model.trace import NONE, Trace
 
 A_NUMBER = 8
@@ -80,14 +80,14 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
     timed = not recording.step.waits_withheld
     sizes = _copied_bytes([finding], dry), _copied_bytes(recorded, recording.trace)
     return Counterpart(
-        findings=tuple(sorted(recorded, key=lambda f: -f.wait_us)),
-        shared=tuple(f.id for f in dry_findings if f.id != finding.id),
+        findings=tuple(f.id for f in sorted(recorded, key=lambda f: -f.wait_us)),
+        shared_with=tuple(f.id for f in dry_findings if f.id != finding.id),
         per_step=sum(f.per_step for f in recorded),
         wait_us=sum(f.wait_us for f in recorded) if timed else None,
         bubble_us=sum(f.bubble_us for f in recorded) if timed else None,
         recoverable_us=sum(g.recoverable_us for g in gains) if gains else None,
-        range_us=(sum(g.range_us[0] for g in gains), sum(g.range_us[1] for g in gains)) if gains else None,
-        copied=sizes if max(sizes) > A_NUMBER and min(sizes) else None,
+        recoverable_range_us=(sum(g.range_us[0] for g in gains), sum(g.range_us[1] for g in gains)) if gains else None,
+        copied_bytes=CopiedBytes(*sizes) if max(sizes) > A_NUMBER and min(sizes) else None,
     )
 
 

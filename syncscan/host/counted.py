@@ -99,15 +99,19 @@ class _HostSlices:
         in_ops = int(self.itself.take(self.ops).sum())
         in_calls = summed(self.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
         own_ns = self.steps_ns - self.waits
+        times = {
+            "dispatch_us": scale.us(in_ops),
+            "launches_us": scale.us(in_calls[_Kind.LAUNCH]),
+            "allocations_us": scale.us(in_calls[_Kind.ALLOCATION]),
+            "queries_us": scale.us(in_calls[_Kind.QUERY]),
+            "other_calls_us": scale.us(in_calls[_Kind.OTHER]),
+            "waits_us": self._waits_us(step, scale, own_ns),
+            "input_us": scale.us(self.host.input_ns),
+            "python_us": scale.us(max(0.0, own_ns - self.host.input_ns - in_ops - sum(in_calls))),
+        }
         return CountedHost(
-            dispatch_us=scale.us(in_ops),
-            launches_us=scale.us(in_calls[_Kind.LAUNCH]),
-            allocations_us=scale.us(in_calls[_Kind.ALLOCATION]),
-            queries_us=scale.us(in_calls[_Kind.QUERY]),
-            other_calls_us=scale.us(in_calls[_Kind.OTHER]),
-            waits_us=self._waits_us(step, scale, own_ns),
-            input_us=scale.us(self.host.input_ns),
-            python_us=scale.us(max(0.0, own_ns - self.host.input_ns - in_ops - sum(in_calls))),
+            **times,
+            step_us=sum(times.values()),
             ops_per_step=len(self.ops_in_steps) / scale.steps,
             launches_per_step=len(launches) / scale.steps,
             kernels_per_launch=_work_of(self.trace, launches) / len(launches) if len(launches) else 0.0,

@@ -116,7 +116,7 @@ def _too_large(name: str) -> TraceTooLarge:
 
 def _read_rest(text: bytes, name: str) -> Saved:
     head = msgspec.json.decode(text, type=_SavedHead)
-    if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
+    if head.schema != "syncscan.analysis/2" or not bytes(head.saved):
         raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)
     version = msgspec.json.decode(head.saved, type=_Versioned).version
     if version != VERSION:

@@ -191,7 +191,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._render("html")
 
     def to_json(self) -> str:
-        """Return the analysis as indented JSON, schema `syncscan.analysis/1`; times in µs."""
+        """Return the analysis as indented JSON, schema `syncscan.analysis/2`; times in µs."""
         return self._render("json")
 
     def to_markdown(self) -> str:

@@ -153,7 +153,7 @@ class SyncPoint(msgspec.Struct, frozen=True):
         return self.ts if done is None else min(max(self.ts, done), self.end)
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place in Python code. `exact` is false when `line` is the function's first line or inferred.
 
     `candidates` are the lines inside the function that can be it, where the source file was at hand.

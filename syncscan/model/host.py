@@ -130,6 +130,8 @@ class CountedHost(msgspec.Struct, frozen=True, kw_only=True):
     in the loader, else on an active autograd thread, else on the steps' thread.
     """
 
+    step_us: float
+    """Their sum: the undisturbed step where they are scaled, else the recorded one."""
     dispatch_us: float
     """In ops, without nested runtime calls: dispatch, and computation on the host, including Python."""
     launches_us: float
@@ -155,12 +157,6 @@ class CountedHost(msgspec.Struct, frozen=True, kw_only=True):
     """Whether profiler overhead was removed from the times; else they are as recorded, and too long."""
     dearest: tuple[DearOp, ...]
     """Ops with the most self time, longest first."""
-
-    @property
-    def step_us(self) -> float:
-        """Step time that the times add up to: undisturbed where they are scaled, else as recorded."""
-        calls = self.launches_us + self.allocations_us + self.queries_us + self.other_calls_us
-        return self.dispatch_us + calls + self.waits_us + self.input_us + self.python_us
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

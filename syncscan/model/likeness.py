@@ -9,12 +9,19 @@ import msgspec
 from syncscan.model.finding import Finding
 
 
+class CopiedBytes(msgspec.Struct, frozen=True):
+    """Bytes copied at one place, in the dry run (`here`) and in the recording (`there`)."""
+
+    here: float
+    there: float
+
+
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     """A recording's findings at the place of a dry run's finding; times in µs per step of the recording."""
 
-    findings: tuple[Finding, ...]
-    """The recording's findings, longest wait first."""
-    shared: tuple[str, ...]
+    findings: tuple[str, ...]
+    """Ids of the recording's findings, longest wait first."""
+    shared_with: tuple[str, ...]
     """Ids of the dry run's other findings with the same counterparts: the figures are their total."""
     per_step: float
     wait_us: float | None
@@ -22,14 +29,14 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     bubble_us: float | None
     recoverable_us: float | None
     """Gain of the recorded step, each removed alone; None without a projection."""
-    range_us: tuple[float, float] | None
-    copied: tuple[float, float] | None
-    """Bytes of a copy in the dry run and in the recording; None where no more than a number is copied."""
+    recoverable_range_us: tuple[float, float] | None
+    copied_bytes: CopiedBytes | None
+    """Size of a copy; None where no more than a number is copied."""
 
     @property
     def other_size(self) -> bool:
         """Return whether the copies are known to differ in size."""
-        return self.copied is not None and round(self.copied[0]) != round(self.copied[1])
+        return self.copied_bytes is not None and round(self.copied_bytes.here) != round(self.copied_bytes.there)
 
 
 class Likeness(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,4 +59,4 @@ class Likeness(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def compared(self) -> tuple[tuple[str, Counterpart], ...]:
         """Counterparts whose sizes are known on both sides, with the dry run's ids."""
-        return tuple((id, c) for id, c in self.counterparts.items() if c.copied is not None)
+        return tuple((id, c) for id, c in self.counterparts.items() if c.copied_bytes is not None)

@@ -70,8 +70,8 @@ class Overlap(msgspec.Struct, frozen=True):
     """Overlap of two streams of a device; µs per step, as recorded."""
 
     device: int
-    streams: tuple[int, int]
-    work_us: tuple[float, float]
+    streams: tuple[int, ...]
+    work_us: tuple[float, ...]
     """Work of each stream."""
     shared_us: float
     """Time in which both worked."""

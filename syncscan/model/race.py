@@ -44,7 +44,7 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """The later use; of a freed tensor the line that may still use it."""
     count: int
     """How often it occurred in the run."""
-    confidence: Confidence = Confidence.HIGH
+    confidence: Confidence
     """Medium in a recording, which has no addresses: by its times, its ops and their order."""
 
     @property

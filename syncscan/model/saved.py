@@ -1,6 +1,6 @@
 """The data that a saved analysis holds besides its report: the trace as packed columns, options and sources.
 
-A saved analysis is a report of schema `syncscan.analysis/1` with one more key, `saved`. Its reader gets the parts of
+A saved analysis is a report of schema `syncscan.analysis/2` with one more key, `saved`. Its reader gets the parts of
 the trace that analyses use, so that every question can be asked again. It comes from a file: it is decoded into frozen
 types here, and invalid data is rejected.
 """

@@ -34,7 +34,7 @@ EVERYTHING = View()
 class Hidden(msgspec.Struct, frozen=True):
     """Results that one option of a view hides."""
 
-    option: str
+    by: str
     """Option on the command line: `--select`."""
     findings: int
     habits: int

@@ -4,16 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from typing import Annotated
+
+from msgspec import Struct
 
 from syncscan.facts.compile_breaks import CompileBreak, compile_breaks
 from syncscan.model.analysis import Analysis
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
+from syncscan.report.document import about
 from syncscan.report.host import TextTable
 
 SHOWN = 20
 """Rows that are shown; JSON has them all."""
 TITLE = "Where torch.compile breaks the graph"
 TITLE_TRIED = "Where torch.compile would break the graph"
+
+
+class CompileDocument(Struct, frozen=True):
+    """Graph breaks, skipped frames and recompiles of torch.compile, as dynamo reports them."""
+
+    torch: str
+    tried: Annotated[bool, about("the program compiles nothing: a dry run gave its modules to dynamo")]
+    frames: int
+    graphs: int
+    breaks: Annotated[tuple[CompileBreak, ...], about("where the host waits first")]
+    sentence: str
+    notes: Annotated[tuple[str, ...], about("what is unknown about it, and why")]
+
+
+def compile_document(analysis: Analysis) -> CompileDocument | None:
+    """Return what JSON says of dynamo; None where it wasn't asked."""
+    record = analysis.trace.info.capture.compiled
+    if record is None:
+        return None
+    counts = record.torch, record.tried, record.frames, record.graphs
+    return CompileDocument(*counts, joined(analysis), sentence(analysis), record.notes)
 
 
 def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
@@ -30,7 +55,7 @@ def sentence(analysis: Analysis) -> str:
     breaks = joined(analysis)
     counts = [_count_text(record.events, kind, *names) for kind, names in _NAMES.items()]
     totals = ", ".join(count for count in counts if count) or "no graph breaks, no frames run eagerly, no recompiles"
-    waits = sum(bool(broken.findings or broken.in_frame) for broken in breaks)
+    waits = sum(bool(broken.findings or broken.findings_in_frame) for broken in breaks)
     here = f"; {waits} where the host waits" if waits else ""
     whose = "dynamo, given the program's modules," if record.tried else "dynamo"
     return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {totals}{here}."
@@ -78,16 +103,16 @@ def _several(count: int, name: str) -> str:
 
 
 def _row(broken: CompileBreak, titles: dict[str, str]) -> tuple[str, str, str, str]:
-    event = broken.event
-    return f"{PurePath(event.file).name}:{event.line}", _became(event), event.reason, "; ".join(_waits(broken, titles))
+    place = f"{PurePath(broken.file).name}:{broken.line}"
+    return place, _became(broken), broken.reason, "; ".join(_waits(broken, titles))
 
 
 def _waits(broken: CompileBreak, titles: dict[str, str]) -> Iterator[str]:
     """Yield the waits at the line, and how many more are in the frame."""
     yield from dict.fromkeys(titles[id] for id in broken.findings)
-    if broken.in_frame:
+    if broken.findings_in_frame:
         besides = " more" if broken.findings else ""
-        yield f"{len(broken.in_frame)}{besides} in the frame"
+        yield f"{len(broken.findings_in_frame)}{besides} in the frame"
 
 
 def _became(event: CompileEvent) -> str:

@@ -7,11 +7,10 @@ from typing import Annotated
 from msgspec import Struct
 
 from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, Site, SiteChange, SiteStatus, StepChange
-from syncscan.model.finding import Phase
+from syncscan.model.finding import Phase, Source
 from syncscan.model.json_text import indented
 from syncscan.report.diff_story import story_of
 from syncscan.report.document import Document, PromiseDocument, about, promise_document
-from syncscan.report.finding_json import SourceLineDocument, place
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.diff/1"
@@ -51,8 +50,8 @@ class SiteDocument(Struct, frozen=True):
 
     ids: tuple[str, ...]
     rules: tuple[str, ...]
-    source: SourceLineDocument | None
-    called_from: SourceLineDocument | None
+    source: Source | None
+    called_from: Source | None
     per_step: float
     wait_us: float
     bubble_us: float
@@ -164,8 +163,8 @@ def _site(site: Site | None) -> SiteDocument | None:
     return SiteDocument(
         ids=tuple(dict.fromkeys(f.id for f in site.findings)),
         rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
-        source=place(site.first.where.source),
-        called_from=place(site.first.where.in_library),
+        source=site.first.where.source,
+        called_from=site.first.where.in_library,
         per_step=site.per_step,
         wait_us=site.wait_us,
         bubble_us=site.bubble_us,

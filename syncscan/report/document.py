@@ -42,12 +42,3 @@ def promise_document(promise: Promise | None) -> PromiseDocument | None:
     if promise is None:
         return None
     return PromiseDocument(saving_us=promise.saving_us, range_us=promise.range_us, kept=promise.kept.name.lower())
-
-
-class OverlapDocument(msgspec.Struct, frozen=True):
-    """Recorded overlap of two streams of a device."""
-
-    device: int
-    streams: tuple[int, ...]
-    work_us: tuple[float, ...]
-    shared_us: float

@@ -1,4 +1,4 @@
-"""Build the dry run's part of the JSON report, and the cost of each finding in a recording."""
+"""Build the dry run's part of the JSON report."""
 
 from __future__ import annotations
 
@@ -12,26 +12,6 @@ from syncscan.model.likeness import Likeness
 from syncscan.report.document import Range, about
 from syncscan.report.dry_run import sizes
 from syncscan.report.phrases import whereabouts
-
-
-class CopiedBytes(Struct, frozen=True):
-    """Bytes copied at one place, in the dry run (`here`) and in the recording (`there`)."""
-
-    here: float
-    there: float
-
-
-class CounterpartDocument(Struct, frozen=True):
-    """The part of a recording at the place of a dry run's finding."""
-
-    findings: Annotated[tuple[str, ...], about("the recording's ids")]
-    shared_with: Annotated[tuple[str, ...], about("ids of other findings of the dry run with the same counterparts")]
-    per_step: float
-    wait_us: float | None
-    bubble_us: float | None
-    recoverable_us: float | None
-    recoverable_range_us: Range | None
-    copied_bytes: CopiedBytes | None
 
 
 class GapDocument(Struct, frozen=True):
@@ -87,23 +67,6 @@ def dry_document(analysis: Analysis) -> DryRunDocument | None:
         not_understood=tuple(GapDocument(g.what, g.count, g.file, g.line) for g in gaps),
         notes=capture.notes,
         like=_like(analysis.likeness) if analysis.likeness else None,
-    )
-
-
-def counterpart(finding: Finding, likeness: Likeness) -> CounterpartDocument | None:
-    """Return what a recording has at the place of a dry run's finding; None where it has nothing there."""
-    theirs = likeness.counterparts.get(finding.id)
-    if theirs is None:
-        return None
-    return CounterpartDocument(
-        findings=tuple(f.id for f in theirs.findings),
-        shared_with=theirs.shared,
-        per_step=theirs.per_step,
-        wait_us=theirs.wait_us,
-        bubble_us=theirs.bubble_us,
-        recoverable_us=theirs.recoverable_us,
-        recoverable_range_us=theirs.range_us or None,
-        copied_bytes=CopiedBytes(*theirs.copied) if theirs.copied else None,
     )
 
 

@@ -113,9 +113,9 @@ def figures(finding: Finding, analysis: Analysis) -> Figures:
     gain, step_us = theirs.recoverable_us, like.step_us
     is_measurable = gain is not None and measurable(gain, step_us)
     return Figures(
-        saves="–" if gain is None else saving(gain, step_us, theirs.range_us),
+        saves="–" if gain is None else saving(gain, step_us, theirs.recoverable_range_us),
         share=percent(gain, step_us) if gain is not None and is_measurable else "",
-        doubt=spread(theirs.range_us, step_us) if is_measurable and theirs.range_us else "",
+        doubt=spread(theirs.recoverable_range_us, step_us) if is_measurable and theirs.recoverable_range_us else "",
         waits="–" if theirs.wait_us is None else duration(theirs.wait_us),
         idle="–" if theirs.bubble_us is None else duration(theirs.bubble_us),
     )
@@ -130,9 +130,10 @@ def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
     if theirs.recoverable_us is None:
         waits = "" if theirs.wait_us is None else f"waits {duration(theirs.wait_us)} there"
         return waits or _often(finding.per_step, analysis), "its gain wasn't projected"
-    doubt = [spread(theirs.range_us, like.step_us)] if theirs.range_us else []
-    doubt += [f"together with {len(theirs.shared)} more"] if theirs.shared else []
-    return f"{figure(theirs.recoverable_us, Basis.REPLAY, like.step_us, theirs.range_us)} there", "; ".join(doubt)
+    limits = theirs.recoverable_range_us
+    doubt = [spread(limits, like.step_us)] if limits else []
+    doubt += [f"together with {len(theirs.shared_with)} more"] if theirs.shared_with else []
+    return f"{figure(theirs.recoverable_us, Basis.REPLAY, like.step_us, limits)} there", "; ".join(doubt)
 
 
 def circumstances(finding: Finding, analysis: Analysis) -> Iterator[str]:
@@ -161,8 +162,8 @@ def sizes(like: Likeness) -> str:
 
 
 def _copies(other: Counterpart) -> str:
-    here, there = other.copied or (0.0, 0.0)
-    return f"a copy of {_bytes(there)} is {_bytes(here)} here"
+    size = other.copied_bytes
+    return f"a copy of {_bytes(size.there)} is {_bytes(size.here)} here" if size else ""
 
 
 def _bytes(size: float) -> str:

@@ -5,27 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import asdict
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, Source, Use
+from syncscan.model.likeness import Counterpart
 from syncscan.report.document import Range, about
-from syncscan.report.dry_json import CounterpartDocument, counterpart
-
-
-class SourceLineDocument(Struct, frozen=True):
-    """A line of Python."""
-
-    file: str
-    line: int
-    function: str
-    exact: Annotated[bool, about("true for the line that waited, false for the function's first line")]
-
-
-class CandidateLineDocument(SourceLineDocument, frozen=True):
-    """A line of Python; where it isn't exact, with the candidate lines."""
-
-    candidates: tuple[int, ...] | UnsetType = UNSET
 
 
 class FindingDocument(Struct, frozen=True):
@@ -42,8 +26,8 @@ class FindingDocument(Struct, frozen=True):
     call: Annotated[str, about("the runtime call that waits")]
     scope: Annotated[tuple[str, ...], about("outermost first, without step markers")]
     module: Annotated[tuple[str, ...], about("nn.Modules, outermost first")]
-    source: Annotated[CandidateLineDocument | None, about("line of user code")]
-    called_from: Annotated[CandidateLineDocument | None, about("library line inside it that waited")]
+    source: Annotated[Source | None, about("line of user code")]
+    called_from: Annotated[Source | None, about("library line inside it that waited")]
     in_loop: bool
     owner: Annotated[str, about("user, a framework, or unknown")]
     phase: Phase
@@ -64,7 +48,7 @@ class FindingDocument(Struct, frozen=True):
     why: str
     fix: str
     when_fine: str
-    like: CounterpartDocument | UnsetType | None = UNSET
+    like: Counterpart | UnsetType | None = UNSET
 
 
 def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
@@ -82,8 +66,8 @@ def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
         call=f.api,
         scope=w.scope,
         module=w.module,
-        source=candidate_line(w.source),
-        called_from=candidate_line(w.framework),
+        source=w.source,
+        called_from=w.framework,
         in_loop=w.in_loop,
         owner=w.owner,
         phase=w.phase,
@@ -102,18 +86,5 @@ def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
         why=d.why,
         fix=d.fix,
         when_fine=d.when_fine,
-        like=UNSET if analysis.likeness is None else counterpart(f, analysis.likeness),
+        like=UNSET if analysis.likeness is None else analysis.likeness.counterparts.get(f.id),
     )
-
-
-def place(source: Source | None) -> SourceLineDocument | None:
-    """Return a source line as far as it is known; None without one."""
-    return SourceLineDocument(source.file, source.line, source.function, source.exact) if source else None
-
-
-def candidate_line(source: Source | None) -> CandidateLineDocument | None:
-    """Return a source line, with its candidates where it isn't exact; None without one."""
-    line = place(source)
-    if source is None or line is None:
-        return None
-    return CandidateLineDocument(**asdict(line), candidates=UNSET if source.exact else source.candidates)

@@ -22,17 +22,6 @@ class SegmentDocument(Struct, frozen=True):
     recoverable_range_us: Range | None
 
 
-class SplitDocument(Struct, frozen=True):
-    """Something that prevents a single CUDA graph for the step."""
-
-    what: str
-    file: str | None
-    line: int | None
-    finding: Annotated[str | None, about("id, if it is a sync")]
-    per_step: float
-    us: float
-
-
 class HabitDocument(Struct, frozen=True):
     """A cause of a slow step that isn't a sync."""
 
@@ -46,7 +35,7 @@ class HabitDocument(Struct, frozen=True):
     per_step: float
     evidence: Annotated[tuple[str, ...], about("numeric evidence")]
     segments: Annotated[tuple[SegmentDocument, ...], about("launches that graphs can contain")]
-    splits: Annotated[tuple[SplitDocument, ...], about("what separates the graphs")]
+    splits: Annotated[tuple[Split, ...], about("what separates the graphs")]
     cost_us: Annotated[float | None, about("measured")]
     recoverable_us: float | None
     recoverable_range_us: Range | None
@@ -71,7 +60,7 @@ def habit_document(h: Habit) -> HabitDocument:
         per_step=h.per_step,
         evidence=h.evidence,
         segments=tuple(_segment(segment) for segment in h.segments),
-        splits=tuple(_split(split) for split in h.splits),
+        splits=h.splits,
         cost_us=h.cost_us,
         recoverable_us=gain.recoverable_us if gain else None,
         recoverable_range_us=gain.range_us if gain else None,
@@ -92,16 +81,4 @@ def _segment(segment: Segment) -> SegmentDocument:
         ended_by=segment.ended_by,
         recoverable_us=gain.recoverable_us if gain else None,
         recoverable_range_us=gain.range_us if gain else None,
-    )
-
-
-def _split(split: Split) -> SplitDocument:
-    source = split.source
-    return SplitDocument(
-        what=split.what,
-        file=source.file if source else None,
-        line=source.line if source else None,
-        finding=split.finding or None,
-        per_step=split.per_step,
-        us=split.us,
     )

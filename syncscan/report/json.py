@@ -1,36 +1,53 @@
-"""Render an Analysis as the JSON that other programs rely on (schema `syncscan.analysis/1`)."""
+"""Render an Analysis as the JSON that other programs rely on (schema `syncscan.analysis/2`)."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import earlier_work, later_work
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
+from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
 from syncscan.model.json_text import indented
-from syncscan.model.projection import RemovalGroup
+from syncscan.model.obstacles import ObstacleKind
+from syncscan.model.projection import Overlap, RemovalGroup
 from syncscan.model.saved import Saved
+from syncscan.model.states import States
 from syncscan.model.step import Bound, DeviceTime, ProcessSteps, ShareBasis
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor
+from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
-from syncscan.report.compile_json import CompileDocument, compile_document
-from syncscan.report.document import Document, OverlapDocument, Range, about
+from syncscan.report.compile_breaks import CompileDocument, compile_document
+from syncscan.report.document import Document, Range, about
 from syncscan.report.dry_json import DryRunDocument, dry_document
 from syncscan.report.finding_json import FindingDocument, finding_document
 from syncscan.report.habits_json import HabitDocument, habit_document
-from syncscan.report.host_json import HostDocument, host_document
 from syncscan.report.program_run_json import RunDocument, run_document
 from syncscan.report.races_json import RaceDocument, race_document
 from syncscan.report.remedies_json import RemedyDocument, remedy_document
-from syncscan.report.states_json import ObstacleDocument, StatesDocument, obstacle_documents, states_document
 from syncscan.report.story import Conclusion, conclusion_of
 from syncscan.version import __version__
 
-SCHEMA = "syncscan.analysis/1"
+SCHEMA = "syncscan.analysis/2"
+
+
+class SampledDocument(SampledHost, frozen=True, kw_only=True):
+    """Host time by function, without the profiler; summed up by phase and by owner."""
+
+    phases: tuple[HostShare, ...]
+    owners: tuple[HostShare, ...]
+
+
+class HostDocument(Struct, frozen=True):
+    """Where the host's time goes."""
+
+    sampled: SampledDocument | None
+    counted: CountedHost | None
 
 
 class Has(Struct, frozen=True):
@@ -104,12 +121,14 @@ class StepDocument(Struct, frozen=True):
     advice: tuple[str, ...]
 
 
-class HiddenDocument(Struct, frozen=True):
-    """Results that an option hides."""
+class ObstacleDocument(Struct, frozen=True):
+    """Something that keeps the network from being compiled, or from being held by CUDA graphs."""
 
-    by: Annotated[str, about("the option")]
-    findings: int
-    habits: int
+    kind: ObstacleKind
+    prevents: Annotated[tuple[str, ...], about("ways to launch; empty if that depends on unrecorded facts")]
+    seen: Annotated[int, about("ops, kernels, syncs or backward passes per step that show it")]
+    of: Annotated[int, about("out of so many; 0 if meaningless")]
+    clause: str
 
 
 class AnalysisDocument(Document, frozen=True):
@@ -128,9 +147,9 @@ class AnalysisDocument(Document, frozen=True):
     kernels: Annotated[tuple[KernelShare, ...], about("at most five, the longest first")]
     remedies: Annotated[tuple[RemedyDocument, ...], about("changes to make, in order")]
     obstacles: Annotated[tuple[ObstacleDocument, ...], about("in the way of a compile or CUDA graphs")]
-    states: Annotated[StatesDocument | None, about("None if launches don't limit the step")]
-    hidden: tuple[HiddenDocument, ...]
-    overlaps: tuple[OverlapDocument, ...]
+    states: Annotated[States | None, about("None if launches don't limit the step")]
+    hidden: tuple[Hidden, ...]
+    overlaps: tuple[Overlap, ...]
 
 
 class SavedDocument(AnalysisDocument, frozen=True):
@@ -160,15 +179,25 @@ def document(analysis: Analysis) -> AnalysisDocument:
         races=tuple(map(race_document, analysis.races)),
         groups=analysis.groups,
         habits=tuple(habit_document(h) for h in shown.habits),
-        host=host_document(analysis.host_time),
+        host=_host(analysis.host_time),
         run=run_document(analysis),
         kernels=kernels.shares(analysis),
         remedies=tuple(remedy_document(remedy, entry) for remedy, entry in remedies),
-        obstacles=obstacle_documents(analysis.obstacles),
-        states=states_document(analysis.states),
-        hidden=tuple(HiddenDocument(h.option, h.findings, h.habits) for h in shown.hidden),
-        overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),
+        obstacles=convert(analysis.obstacles, tuple[ObstacleDocument, ...], from_attributes=True),
+        states=analysis.states,
+        hidden=shown.hidden,
+        overlaps=analysis.overlaps,
     )
+
+
+def _host(host: Host) -> HostDocument | None:
+    if host == UNKNOWN_HOST:
+        return None
+    return HostDocument(_sampled(host.sampled) if host.sampled else None, host.counted)
+
+
+def _sampled(sampled: SampledHost) -> SampledDocument:
+    return SampledDocument(**asdict(sampled), phases=sampled.by_phase(), owners=sampled.by_owner())
 
 
 def _trace(analysis: Analysis) -> TraceDocument:

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from msgspec.structs import asdict
 
-from msgspec import Struct
-
-from syncscan.model.finding import Confidence
-from syncscan.model.race import Race, RaceKind, RaceLine
-from syncscan.report.document import about
+from syncscan.model.race import Race
 
 
-class RaceDocument(Struct, frozen=True):
-    """Two unordered uses of the same memory."""
+class RaceDocument(Race, frozen=True, kw_only=True):
+    """Two unordered uses of the same memory, and the sentences on such a race."""
 
-    id: str
-    kind: RaceKind
-    first: Annotated[RaceLine | None, about("the earlier use; None if its line is unknown")]
-    second: Annotated[RaceLine, about("the later use")]
-    count: Annotated[int, about("number of occurrences in the run")]
-    confidence: Annotated[
-        Confidence, about("high in a dry run; medium in a recording, which has times and no addresses")
-    ]
     title: str
     why: str
     fix: str
 
 
 def race_document(race: Race) -> RaceDocument:
-    """Return a race as JSON has it."""
-    text = race.text
-    words = (text.title, text.why, text.fix)
-    return RaceDocument(race.id, race.kind, race.first, race.second, race.count, race.confidence, *words)
+    """Return a race with the sentences on its kind."""
+    return RaceDocument(**asdict(race), **asdict(race.text))

@@ -259,7 +259,7 @@ def _hidden(hidden: Sequence[Hidden]) -> str:
     """Return what is hidden, e.g. `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
     if not hidden:
         return ""
-    (first, *more) = [(_count_text(h), h.option) for h in hidden]
+    (first, *more) = [(_count_text(h), h.by) for h in hidden]
     verb = "is" if hidden[0].findings + hidden[0].habits == 1 else "are"
     listed = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
     return f"{', '.join(listed)}."

@@ -15,10 +15,10 @@ from rich.text import Text
 from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
-from syncscan.model.projection import Pipeline, Projection, RemovalGroup
+from syncscan.model.projection import Overlap, Pipeline, Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.report import remedies
-from syncscan.report.document import Document, OverlapDocument, Range, about
+from syncscan.report.document import Document, Range, about
 from syncscan.report.phrases import steps_found
 from syncscan.report.printable import printable
 from syncscan.report.story import FindingText, Story, story_of
@@ -76,7 +76,7 @@ class WhatifDocument(Document, frozen=True):
     recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device is busy")]
     advice: tuple[str, ...]
     groups: tuple[RemovalGroup, ...]
-    overlaps: tuple[OverlapDocument, ...]
+    overlaps: tuple[Overlap, ...]
     pipelines: tuple[PipelineDocument, ...]
 
 
@@ -266,6 +266,6 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
         recorded_device_share=analysis.step.recorded_device_share,
         advice=story_of(analysis).advice,
         groups=analysis.groups,
-        overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),
+        overlaps=analysis.overlaps,
         pipelines=convert(pipelines, tuple[PipelineDocument, ...], from_attributes=True),
     )

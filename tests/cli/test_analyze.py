@@ -59,7 +59,7 @@ def test_json_follows_the_contract(tmp_path: Path) -> None:
     """The JSON has the keys that other programs rely on, and the sync's place and cost."""
     path = waiting().write(tmp_path / "t.json")
     document = json.loads(run(str(path), "--format", "json").stdout)
-    assert document["schema"] == "syncscan.analysis/1"
+    assert document["schema"] == "syncscan.analysis/2"
     (finding,) = document["findings"]
     assert (finding["op"], finding["scope"], finding["phase"]) == ("aten::nonzero", ["mask"], "other")
     assert finding["count"] == 3

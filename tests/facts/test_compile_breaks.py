@@ -30,7 +30,7 @@ def at(id: str, line: int, function: str = "forward", file: str = "m.py", exact:
 def joined(text: CompileEvent, *findings: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
     record = CompileRecord(torch="2.13", tried=False, events=(text,))
     (broken,) = compile_breaks(record, findings)
-    return broken.findings, broken.in_frame
+    return broken.findings, broken.findings_in_frame
 
 
 def test_a_break_has_the_waits_at_its_line() -> None:
@@ -64,4 +64,4 @@ def test_what_waits_comes_first() -> None:
     """In the order of the findings."""
     record = CompileRecord(torch="2.13", tried=False, events=(event(line=1), event(line=11), event(line=10)))
     result = compile_breaks(record, [at("a", 10), at("b", 11)])
-    assert [broken.event.line for broken in result] == [10, 11, 1]
+    assert [broken.line for broken in result] == [10, 11, 1]

@@ -60,7 +60,7 @@ def test_figures_are_the_recordings(dry: Analysis) -> None:
     matches = {f.where.scope[0]: f for f in liked.findings}
     item = next(f for f in there.findings if f.where.scope == ("log",))
     theirs = like.counterparts[matches["log"].id]
-    assert [f.id for f in theirs.findings] == [item.id]
+    assert theirs.findings == (item.id,)
     assert item.gain is not None
     assert (theirs.wait_us, theirs.recoverable_us) == (item.wait_us, item.gain.recoverable_us)
     assert matches["only here"].id not in like.counterparts

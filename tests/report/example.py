@@ -151,6 +151,7 @@ def of_habit(habit: Habit, after_us: float | None = 1_000.0) -> Remedy:
 
 
 COUNTED = CountedHost(
+    step_us=14_300.0,
     dispatch_us=6_400.0,
     launches_us=3_000.0,
     allocations_us=0.0,

@@ -22,6 +22,7 @@ RACE = Race(
     first=RaceLine("train.py", 10, "train"),
     second=RaceLine("train.py", 12, "train"),
     count=3,
+    confidence=Confidence.HIGH,
 )
 
 

@@ -111,9 +111,8 @@ def test_the_json_holds_segments_and_splits():
         "recoverable_range_us": None,
     }
     assert document["segments"][0]["recoverable_range_us"] == (500.0, 1500.0)
-    assert document["splits"] == (
-        {"what": "a read", "file": "a/train.py", "line": 7, "finding": "id", "per_step": 2, "us": 0},
-    )
+    source = {"file": "a/train.py", "line": 7, "function": "f", "exact": True}
+    assert document["splits"] == ({"what": "a read", "source": source, "finding": "id", "per_step": 2, "us": 0},)
 
 
 def test_the_json_holds_the_same():

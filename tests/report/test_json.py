@@ -30,9 +30,9 @@ def test_golden(golden: Callable[[str, str], None]):
 
 
 def test_the_schema_keeps_its_keys():
-    """Every key of `syncscan.analysis/1` is there."""
+    """Every key of `syncscan.analysis/2` is there."""
     document = stdlib.loads(json.render(typical()))
-    assert document["schema"] == "syncscan.analysis/1"
+    assert document["schema"] == "syncscan.analysis/2"
     assert set(TRACE) <= set(document["trace"])
     assert set(STEP) <= set(document["step"])
     assert all(set(FINDING) <= set(f) for f in document["findings"])

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from syncscan.model.finding import Finding, Source
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.report.states import lines, rows, sentence
-from syncscan.report.states_json import states_document
 from tests.report.example import finding
 
 PAIR = ProjectedState(REDUCE_OVERHEAD, True, 3_100.0, (2_600.0, 4_200.0))
@@ -93,19 +92,3 @@ def test_without_syncs_nothing_is_reported_of_them() -> None:
 def test_bars_end_at_the_longest_range() -> None:
     """In per cent of it: 27 ms of 27 ms are 100."""
     assert [(row.low, row.at, row.high) for row in rows(STATES)][2] == (77.78, 88.89, 100.0)
-
-
-def test_json_has_each_state_and_the_pair() -> None:
-    """Times in µs; null where there is no pair, and no states at all where none were projected."""
-    document = states_document(STATES)
-    assert document is not None
-    assert [(s.launches, s.removed, s.us) for s in document.each] == [
-        ("eager", True, 21_200.0),
-        ("compile", False, 24_000.0),
-        ("reduce-overhead", True, 3_100.0),
-    ]
-    assert (document.pair_us, document.pair_range_us) == (3_100.0, (2_600.0, 4_200.0))
-    alone = states_document(replace(STATES, pair=None))
-    assert alone is not None
-    assert (alone.pair_us, alone.pair_range_us) == (None, None)
-    assert states_document(None) is None
