@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,7 +13,6 @@ from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.neighbours import Neighbours, Windows
 from syncscan.detect.one_rule import OneRule
-from syncscan.detect.ops_around import parts_of_chain
 from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
@@ -47,9 +45,9 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     columns = columns_of(calls)
     paths = list(map(trace.kept(Paths).to, columns.arounds.tolist()))
     places, (earlier, later) = places_of(trace, calls, columns, paths), _surroundings(neighbours, trace, columns)
-    texts, around = neighbours.texts, cache(parts_of_chain)
+    texts = neighbours.texts
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
-        yield Call(facts, trace, neighbours, path, around(path.names), place, before, after)
+        yield Call(facts, trace, neighbours, path, place, before, after)
 
 
 def _surroundings(neighbours: Neighbours, trace: Trace, calls: CallColumns) -> tuple[Windows, Windows]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import takewhile
 
 import msgspec
@@ -10,10 +11,9 @@ import msgspec
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
-from syncscan.detect.ops_around import OpsAround
 from syncscan.facts.paths import Path
 from syncscan.model.runtime_calls import is_synchronize
-from syncscan.model.slice_names import is_optimizer_step
+from syncscan.model.slice_names import is_backward_node, is_optimizer_step, program_op
 from syncscan.model.trace import NONE, Category, Trace
 
 _NEAR = 64
@@ -28,10 +28,8 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     neighbours: Neighbours
     path: Path
     """The ops and scopes around it."""
-    around: OpsAround
-    """Names of these ops; rules use the properties below."""
     place: CodePlace
-    """Its place in code; rules use the methods below."""
+    """Its place in code: scopes and frames."""
     before: tuple[str, ...]
     """Names of the outermost ops and annotations before it on its thread, the nearest last; up to 64."""
     after: tuple[str, ...]
@@ -40,55 +38,46 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     # the ops around it
 
     @property
-    def chain(self) -> tuple[int, ...]:
-        """Rows of the ops around it on its thread, outermost first, without annotations."""
-        return self.path.ops
-
-    @property
     def ops(self) -> tuple[str, ...]:
         """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
-        return self.around.names
+        return self.path.names.ops
 
-    @property
+    @cached_property
     def op(self) -> str:
         """The op that a user would recognize: the outermost that isn't autograd's own wrapper; empty without ops."""
-        return self.around.op
+        return program_op(self.ops)
 
-    @property
+    @cached_property
     def top(self) -> str:
         """The outermost op that does work itself, without wrappers, backward nodes and compiled regions."""
-        return self.around.top
+        return self.ops[self.path.names.worker] if self.path.names.worker != NONE else ""
 
-    @property
+    @cached_property
     def leaf(self) -> str:
         """The innermost op; empty without ops."""
-        return self.around.leaf
+        return self.ops[-1] if self.ops else ""
 
-    @property
+    @cached_property
     def backward(self) -> str:
         """Name of the autograd node around it, such as `IndexBackward0`; empty outside of backward."""
-        return self.around.backward
+        return next(filter(is_backward_node, self.ops), "")
 
-    @property
+    @cached_property
     def scalar(self) -> bool:
         """Whether it waits for one number: `item()` and everything that uses it."""
-        return self.around.scalar
+        return "aten::_local_scalar_dense" in self.ops
 
     def under(self, *names: str) -> bool:
         """Return whether any op around it has one of these names."""
-        return not self.around.distinct.isdisjoint(names)
+        return any(op in names for op in self.ops)
 
     def first(self, *names: str) -> str:
         """Return the outermost op around it with one of these names; empty without one."""
-        return next((op for op in self.ops if op in names), "") if self.under(*names) else ""
+        return next((op for op in self.ops if op in names), "")
 
     def op_with(self, *parts: str) -> str:
         """Return the outermost op around it whose name contains one of these texts; empty without one."""
-        for op in self.around.names:
-            for part in parts:
-                if part in op:
-                    return op
-        return ""
+        return next((op for op in self.ops if any(part in op for part in parts)), "")
 
     @property
     def dry(self) -> bool:
@@ -98,20 +87,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     def copies_at_most(self, size: int) -> bool:
         """Return whether its copy has at most this many bytes; True without a copy."""
         return self.facts.bytes <= size
-
-    # scopes around it, without the profiler's steps
-
-    def in_scope(self, *parts: str) -> bool:
-        """Return whether the name of any annotation around it contains one of these texts."""
-        return self.place.in_scope(*parts)
-
-    def scope_that(self, predicate: Callable[[str], bool]) -> str:
-        """Return the outermost annotation around it that satisfies `predicate`; empty without one."""
-        return self.place.scope_that(predicate)
-
-    def directly_in_scope(self, name: str) -> bool:
-        """Return whether the innermost annotation around it has this name."""
-        return self.place.directly_in_scope(name)
 
     @property
     def in_closure(self) -> bool:
@@ -132,60 +107,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     def profiled(self) -> bool:
         """Whether the trace has the profiler's own stacks, which have C functions besides Python's."""
         return len(self.trace.frames) > 0
-
-    @property
-    def has_frames(self) -> bool:
-        """Whether the profiler or capture recorded its stack."""
-        return self.place.has_frames
-
-    @property
-    def has_python_frames(self) -> bool:
-        """Whether its stack has Python frames, besides C functions and modules."""
-        return self.place.has_python_frames
-
-    def called(self, *methods: str) -> bool:
-        """Return whether the innermost frame is a C function or method with one of these names (`item`, `tolist`)."""
-        return self.place.called(*methods)
-
-    def in_frame(self, *packages: str) -> bool:
-        """Return whether any Python frame is in one of these packages or files, such as `torch/utils/benchmark`."""
-        return self.place.in_frame(*packages)
-
-    def in_function(self, *names: str) -> bool:
-        """Return whether the function of any Python frame has, or begins with, one of these names."""
-        return self.place.in_function(*names)
-
-    # library frames between the program's own innermost frame and the call
-
-    def in_library(self, *packages: str) -> bool:
-        """Return whether a library frame is in one of these packages or files, such as `torch/distributions`."""
-        return self.place.in_library(*packages)
-
-    def in_library_function(self, *names: str) -> bool:
-        """Return whether the function of a library frame has, or begins with, one of these names."""
-        return self.place.in_library_function(*names)
-
-    def in_library_function_of(self, *names: str, files: tuple[str, ...] = ("",)) -> bool:
-        """Return whether the function of a library frame has one of these names."""
-        return self.place.in_library_function_of(*names, files=files)
-
-    def functions_in_library(self, package: str) -> tuple[str, ...]:
-        """Return the functions of the library frames in this package, outermost first."""
-        return self.place.functions_in_library(package)
-
-    def decided_in(self, package: str) -> bool:
-        """Return whether the innermost library frame that doesn't merely forward the call is in this package."""
-        return self.place.decided_in(package)
-
-    @property
-    def deciding_function(self) -> str | None:
-        """Function of the innermost library frame that doesn't merely forward the call, or None."""
-        return self.place.deciding_function
-
-    @property
-    def stands_in(self) -> str:
-        """Function of a library other than torch that makes the call, as `covar_dist of gpytorch`; else empty."""
-        return self.place.stands_in
 
     # what came before and after it on its thread
 
@@ -213,7 +134,8 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @property
     def first_run(self) -> bool:
         """Whether the innermost op around it runs for the first time in the trace."""
-        return bool(self.chain) and self.neighbours.first_begins[self.leaf] == self.trace.slices.ts[self.chain[-1]]
+        rows = self.path.ops
+        return bool(rows) and self.neighbours.first_begins[self.leaf] == self.trace.slices.ts[rows[-1]]
 
     @property
     def call_before(self) -> str:
@@ -239,6 +161,3 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     def _returned(self) -> int:
         """When the program continues: the end of the op that it called, or of the call itself."""
         return self.facts.end if self.path.worker == NONE else self.trace.slices.end.item(self.path.worker)
-
-
-__all__ = ["Call"]

@@ -35,4 +35,4 @@ def reads_back(call: Call) -> bool:
 
 def converts_to_a_number(call: Call) -> bool:
     """Return whether Python converted a tensor to a number without `item()` in the program: `int(t)`, `range(t)`."""
-    return call.top == "aten::item" and not call.called("item")
+    return call.top == "aten::item" and not call.place.called("item")

@@ -14,7 +14,7 @@ from syncscan.rules.pages import sync_page
 class Match(msgspec.Struct, frozen=True, kw_only=True):
     """A rule's statements about one matching call; its page says what is true of all."""
 
-    removal: Removal
+    removal: Removal = Removal.NOTHING
     """The part of the call that remains after the fix."""
     variant: str = ""
     """Which of the page's titles and fixes it has, if there are several."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Rule, diagnose
-from syncscan.detect.rules import RULES, unclassified
+from syncscan.detect.rules import RULES
+from syncscan.detect.rules.synchronizes import unclassified
 from syncscan.model.finding import Diagnosis
 
 
@@ -31,8 +32,8 @@ class RuleSet:
                 self._skip(rule, e)
                 continue
             if match is not None:
-                return diagnose(rule, match, call.stands_in)
-        return diagnose(RULES[-1], unclassified.match(call))
+                return diagnose(rule, match, call.place.stands_in)
+        return diagnose(RULES[-1], unclassified(call))
 
     def _skip(self, rule: Rule, error: Exception) -> None:
         self._rules = tuple(other for other in self._rules if other is not rule)

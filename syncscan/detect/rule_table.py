@@ -69,9 +69,9 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def _decides(self, call: Call) -> bool:
         """Return whether one of these functions is the one that decides on a call."""
-        if self.functions and call.deciding_function not in self.functions:
+        if self.functions and call.place.deciding_function not in self.functions:
             return False
-        return any(map(call.decided_in, self.files)) and (not self.within or call.in_library(self.within))
+        return any(map(call.place.decided_in, self.files)) and (not self.within or call.place.in_library(self.within))
 
     def match(self, call: Call) -> Match:
         """Return what the table says of a call at this place."""

@@ -77,8 +77,8 @@ def test_scopes_leave_the_profilers_steps_out() -> None:
         t.call("cudaStreamSynchronize", 100, 500)
     call = only(t)
     assert call.place.scopes == ("outer", "FullyShardedDataParallel.rate_limiter")
-    assert call.in_scope("nothing", "rate_limiter")
-    assert not call.in_scope("ProfilerStep")
+    assert call.place.in_scope("nothing", "rate_limiter")
+    assert not call.place.in_scope("ProfilerStep")
 
 
 def test_frames_are_those_around_the_call() -> None:
@@ -119,26 +119,26 @@ def test_a_librarys_frames_are_those_below_the_programs_innermost_one() -> None:
         "torch/distributions/normal.py",
         "torch/_tensor.py",
     ]
-    assert call.in_library("torch/distributions")
-    assert not call.in_library("torch/nn/parallel")
-    assert call.in_frame("torch/nn/parallel")
-    assert not call.in_frame("torch/optim")
+    assert call.place.in_library("torch/distributions")
+    assert not call.place.in_library("torch/nn/parallel")
+    assert call.place.in_frame("torch/nn/parallel")
+    assert not call.place.in_frame("torch/optim")
 
 
 def test_gpytorchs_distributions_arent_torchs() -> None:
     """A package is compared folder by folder."""
     call = framed("train.py(1): main", "gpytorch/distributions/multivariate_normal.py(2): __init__")
-    assert call.in_library("gpytorch/distributions")
-    assert not call.in_library("torch/distributions")
+    assert call.place.in_library("gpytorch/distributions")
+    assert not call.place.in_library("torch/distributions")
 
 
 def test_functions_are_asked_for_by_how_they_begin() -> None:
     """A library's, or any."""
     call = framed("train.py(1): save_all", "torch/serialization.py(2): save", "torch/_tensor.py(3): cpu")
-    assert call.in_library_function("load", "save")
-    assert not call.in_library_function("save_all", "ave")
-    assert call.in_function("save_all")
-    assert not call.in_function("all")
+    assert call.place.in_library_function("load", "save")
+    assert not call.place.in_library_function("save_all", "ave")
+    assert call.place.in_function("save_all")
+    assert not call.place.in_function("all")
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_functions_are_asked_for_by_how_they_begin() -> None:
 )
 def test_a_c_function_is_known_by_its_frame(frame: str, called: bool) -> None:
     """The innermost one, by its whole name."""
-    assert framed("train.py(1): main", frame).called("tolist", "item") == called
-    assert not framed(frame, "train.py(1): main").called("item")
+    assert framed("train.py(1): main", frame).place.called("tolist", "item") == called
+    assert not framed(frame, "train.py(1): main").place.called("item")
 
 
 def test_before_and_after_are_what_the_program_called() -> None:

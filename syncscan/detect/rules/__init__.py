@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
-
 from syncscan.detect.rule import Rule
 from syncscan.detect.rule_table import table_of
+from syncscan.detect.rules import (
+    checks,
+    collectives,
+    copies,
+    inside_ops,
+    libraries,
+    memory,
+    numbers,
+    synchronizes,
+    whole_trace,
+)
 
 ORDER = (
     # what holds for the whole trace, or is meant
@@ -109,13 +117,13 @@ ORDER = (
 """Ids of the rules, special before general; `unclassified` takes what is left."""
 
 
-_MODULES = frozenset(module.name for module in iter_modules(__path__))
+_MODULES = (whole_trace, collectives, libraries, checks, memory, inside_ops, numbers, copies, synchronizes)
+_WRITTEN = {name: match for module in _MODULES for name, match in vars(module).items()}
 
 
 def _rule(id: str) -> Rule:
-    """Return the rule whose `match` is the module of its name beside this file, or that of its table."""
-    name = id.replace("-", "_")
-    return Rule(id, import_module(f"{__name__}.{name}").match if name in _MODULES else table_of(id).match)
+    """Return the rule that is a function of its name in a module beside this file, or else a table."""
+    return Rule(id, _WRITTEN.get(id.replace("-", "_")) or table_of(id).match)
 
 
 RULES = tuple(map(_rule, ORDER))
