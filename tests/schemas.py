@@ -34,7 +34,7 @@ from syncscan.report import (
     fleet_diff_json,
     fleet_json,
     lint_json,
-    proof,
+    proof_json,
     whatif,
 )
 from syncscan.report import json as report_json
@@ -79,7 +79,7 @@ KINDS = {
         2,
         "`check --format json`: whether recordings are within the limits.",
     ),
-    "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
+    "proof": Kind(proof_json.ProofDocument, proof_json.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "fleet": Kind(
         FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: the analysis of a job with several ranks."
     ),

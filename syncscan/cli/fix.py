@@ -15,7 +15,7 @@ from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, explain, refuse, say, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.stdout import drawn, width
 from syncscan.errors import ProgramFailed
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def command(
     next_command = () if unprovable else _next((script, *args), write)
     deliver(_result(fixed, form, output, proof, next_command), output, force)
     if proof is not None and form not in _WITH_PROOF:
-        click.echo(_measured(proof, color=False), err=True)
+        from syncscan.report import proof_report, terminal
+
+        click.echo(terminal.drawn(proof_report.blocks(proof), width()), err=True)
     if write:
         _write(fixed, proof, force)
     click.get_current_context().exit(_exit_code(fixed) if check else 0)
@@ -174,30 +176,21 @@ def _result(
     fixed: Fixed, form: str, output: str | None, proof: Proof | None, next_command: tuple[str, ...]
 ) -> str | bytes:
     """Return the report; for a file or a pipe, `git apply` takes the patch in it, which has the files' encodings."""
-    from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
-    from syncscan.report import proof as proof_report
+    from syncscan.report import fix_github, fix_json, fix_report, proof_report, sarif
     from syncscan.report.flagged_fixes import flagged_fixes
 
     if form == "pr":
-        return fix_pr.render(fixed, proof)
-    if form == "text":
-        color = output is None and colors()
-        measured = f"\n{_measured(proof, color)}" if proof is not None else ""
+        return fix_report.pull_request(fixed, proof)
+    if form in ("text", "markdown"):
+        report = (*fix_report.blocks(fixed, next_command), *(proof_report.blocks(proof) if proof else ()))
+        if form == "markdown":
+            return drawn((*report, *fix_report.patch(fixed)), form)
         if output is None and sys.stdout.isatty():
-            return fix_text.render(fixed, width=width(), color=color, next_command=next_command) + measured
-        return fixed.patch + (fix_text.table(fixed, width(), color, next_command) + measured).encode("utf-8", "replace")
-    if form == "markdown":
-        measured = f"\n{proof_report.render_markdown(proof)}" if proof is not None else ""
-        return fix_markdown.render(fixed) + measured
+            return drawn((*fix_report.patch(fixed), *report), form)
+        return fixed.patch + drawn(report, form, output).encode("utf-8", "replace")
     if form == "sarif":
         return sarif.drawn(flagged_fixes(fixed))
     return {"json": fix_json.render, "github": fix_github.render}[form](fixed)
-
-
-def _measured(proof: Proof, color: bool) -> str:
-    from syncscan.report import proof as proof_report
-
-    return proof_report.render_text(proof, width=width(), color=color)
 
 
 def _proof(fixed: Fixed, module: bool, trace: str | None, in_place: bool) -> Proof:

@@ -15,7 +15,7 @@ from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.stdout import drawn
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def command(
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
     from syncscan.proof.prove import prove
-    from syncscan.report import proof as report
+    from syncscan.report import page, proof_json, proof_report, step_picture
 
     refuse(output, force, *((trace,) if trace else ()))
     if not revisions:
@@ -115,17 +115,12 @@ def command(
         projected=projected,
         progress=say if sys.stderr.isatty() else None,
     )
+    picture = step_picture.projected(analysis, projected) if form == "html" and analysis and projected else None
+    report = proof_report.blocks(proof, picture)
     if form == "json":
-        text = report.render_json(proof)
-    elif form == "markdown":
-        text = report.render_markdown(proof)
-    elif form == "html":
-        from syncscan.report import proof_html, step_picture
-
-        picture = step_picture.projected(analysis, projected) if analysis and projected else None
-        text = proof_html.render(proof, picture)
+        text = proof_json.render(proof)
     else:
-        text = report.render_text(proof, width=width(), color=output is None and colors())
+        text = page.drawn(report, "syncscan prove") if form == "html" else drawn(report, form, output)
     deliver(text, output, force)
     sys.exit(0 if proof.proven else 1)
 

@@ -195,11 +195,11 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
             page: number of the page of a long answer, from 1.
         """
         from syncscan.fixing import fix as run
-        from syncscan.report import fix_text
+        from syncscan.report import fix_report, terminal
 
         recording = str(traces.inside(traces.below(trace)[0])) if trace else None
         fixed = run(traces.program(program), arguments or (), trace=recording, unsafe=unsafe, limit_s=limit_s)
-        return paged(fix_text.render(fixed), page, tabs=True)
+        return paged(terminal.drawn((*fix_report.patch(fixed), *fix_report.blocks(fixed))), page, tabs=True)
 
     def prove(before: str, after: str, arguments: list[str] | None = None, limit_s: float = 120.0) -> str:
         """Run two programs in turn, without a profiler: whether the second is faster, and computes the same.
@@ -211,10 +211,11 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
             limit_s: seconds that all may take.
         """
         from syncscan.proof.prove import prove as run
-        from syncscan.report import proof
+        from syncscan.report import proof_report, terminal
 
         programs = [traces.program(name) for name in (before, after)]
-        return paged(proof.render_text(run(*programs, arguments=arguments or (), limit_s=limit_s)))
+        proof = run(*programs, arguments=arguments or (), limit_s=limit_s)
+        return paged(terminal.drawn(proof_report.blocks(proof)))
 
     yield from (fix, prove)
 

@@ -6,7 +6,7 @@ Strings in blocks are as recorded: each writer makes them safe for its own mediu
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -95,9 +95,13 @@ class Code(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """A drawing, which only a page can show; it is trusted markup."""
+    """A drawing, which only a page can show."""
 
-    markup: str
+    title: str
+    draw: Callable[[], str]
+    """Returns trusted markup; called only by a writer that shows it."""
+    styles: tuple[str, ...] = ()
+    """Style sheets that the markup needs."""
 
 
 class Fold(Struct, frozen=True):

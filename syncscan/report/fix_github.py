@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from syncscan.model.fix import Fix, Fixed, Patched
-from syncscan.report.fix_story import gain, tolerance, verdict
+from syncscan.report.fix_report import gain, tolerance, verdict
 from syncscan.report.markup import escaped
 
 

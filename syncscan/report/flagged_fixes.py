@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncscan.model.finding import Severity
 from syncscan.model.fix import Fix, Fixed, Safety
-from syncscan.report.fix_story import gain, reason, tolerance, verdict
+from syncscan.report.fix_report import gain, reason, tolerance, verdict
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.phrases import sentences
 

@@ -5,10 +5,12 @@ Its Content-Security-Policy allows none, and no style but its own, by hash. jinj
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+
+from markupsafe import Markup
 
 from syncscan.report.assets import asset, template
-from syncscan.report.blocks import Block, Heading, lines_of, pieces
+from syncscan.report.blocks import Block, Figure, Heading, lines_of, pieces
 from syncscan.report.printable import printable_code
 from syncscan.report.shown_names import shown
 from syncscan.version import __version__
@@ -19,23 +21,24 @@ MAX_ROWS = 400
 """Rows of a table and entries of a list; JSON has them all."""
 
 
-def drawn(blocks: Iterable[Block], command: str, about: str = "", styles: Sequence[str] = ()) -> str:
+def drawn(blocks: Iterable[Block], command: str, about: str = "") -> str:
     """Return the blocks as one HTML document.
 
     Args:
         command: the command that writes it, such as `syncscan prove`.
         about: its object, such as a trace; empty where the blocks name it.
-        styles: style sheets of its figures.
     """
-    title, *sections = _sections(blocks)
+    blocks = list(blocks)
+    styles = dict.fromkeys(name for block in blocks if isinstance(block, Figure) for name in block.styles)
+    head, *sections = _sections(blocks)
     return template("page.html.j2").render(
         version=__version__,
-        style=asset("page.css") + asset("blocks.css") + "".join(map(asset, styles)),
+        style=Markup().join(map(asset, ("page.css", "blocks.css", *styles))),
         command=command,
         about=shown(about, 200),
-        first=title,
+        head=head,
         sections=sections,
-        pieces=lambda words: [(shown(p.text, LONGEST), p.look) for p in pieces(words)],
+        pieces=lambda words: [(shown(piece.text, LONGEST), piece.look) for piece in pieces(words)],
         lines=lines_of,
         code=printable_code,
         most=MAX_ROWS,
@@ -43,10 +46,10 @@ def drawn(blocks: Iterable[Block], command: str, about: str = "", styles: Sequen
 
 
 def _sections(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Return the blocks in sections: those before the first heading of level 2, and those of each heading."""
+    """Return the blocks in sections: those before the first title, and those of each title."""
     sections: list[list[Block]] = [[]]
     for block in blocks:
-        if isinstance(block, Heading) and block.level > 1:
+        if isinstance(block, Figure) or (isinstance(block, Heading) and block.level > 1):
             sections.append([])
         sections[-1].append(block)
     return sections

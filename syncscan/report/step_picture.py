@@ -10,16 +10,25 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Projection
 from syncscan.model.schedule import Schedule
 from syncscan.report import before_after_svg, step_lanes
-from syncscan.report.assets import asset
+from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, Choice, Scene
+from syncscan.report.blocks import Figure
 from syncscan.report.phrases import replayed
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration, percent, range_of, within
 
+STYLES = ("before_after.css", "step_picture.css")
+"""Style sheets of the picture, for pages with `page.css`."""
+
 
 def style() -> Markup:
-    """Return the style of the picture, for pages with `page.css`."""
-    return asset("before_after.css") + asset("step_picture.css")
+    """Return the style of the picture."""
+    return Markup().join(map(asset, STYLES))
+
+
+def figure(drawn: BeforeAfter, title: str) -> Figure:
+    """Return the picture as a block."""
+    return Figure(title, lambda: template("step_picture.html.j2").render(picture=in_page(drawn)), STYLES)
 
 
 def in_page(drawn: BeforeAfter | None) -> dict[str, Any] | None:

@@ -96,7 +96,7 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
 
 def _code(block: Code, color: bool) -> str:
     """Return code as it is: rich would change tabs and the ends of lines, and break long ones."""
-    lines = printable_code(block.text.removesuffix("\n")).split("\n")
+    lines = printable_code(block.text.removesuffix("\n") + "\n").split("\n")[:-1]
     colored = color and block.language == "diff"
     return "".join(f"{_diff_line(line) if colored else line}\n" for line in lines)
 

@@ -13,7 +13,8 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_html, fleet_html, html, proof_html, step_picture, whatif_html
+from syncscan.report import diff_html, fleet_html, html, proof_report, step_picture, whatif_html
+from syncscan.report import page as page_writer
 from tests.report.test_proof import PROOF
 
 if os.environ.get("CI"):
@@ -45,7 +46,7 @@ def proof() -> str:
     """Return a proof's page with all that it can have."""
     before, _ = pair()
     picture = step_picture.projected(before, before.whatif("all"))
-    return proof_html.render(PROOF, picture)
+    return page_writer.drawn(proof_report.blocks(PROOF, picture), "syncscan prove")
 
 
 def diff() -> str:

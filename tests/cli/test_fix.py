@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.report.proof_story import verdict_of
+from syncscan.report.proof_report import verdict_of
 from syncscan.scratch import sentence
 from tests.report.test_fix import AFTER, BEFORE, FILE, FIXED, NOTHING
 from tests.report.test_proof import NOISY, PROOF

@@ -14,7 +14,7 @@ from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.patch_builder import Options, PatchBuilder
 from syncscan.fixing.runs import Runs
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety
-from syncscan.report import fix_story
+from syncscan.report import fix_report
 
 HEAD = 'import torch\nlosses = torch.rand(8, device="cuda").unbind()\n'
 SUM = HEAD + "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
@@ -231,7 +231,7 @@ def test_a_program_that_fails_after_its_waits_is_not_judged() -> None:
     result = fixed(SUM + "raise SystemExit('no data')\n")
     assert result.unjudged == "the program fails: SystemExit: no data (train.py:7)"
     assert (result.files, at(result, 5).how) == ((), f"not verified: {result.unjudged}")
-    assert fix_story.verdict(result).startswith(f"train.py: could not be judged, since {result.unjudged}. ")
+    assert fix_report.verdict(result).startswith(f"train.py: could not be judged, since {result.unjudged}. ")
 
 
 def test_a_program_without_a_result_is_not_judged() -> None:
@@ -264,7 +264,7 @@ def test_waits_outside_of_the_steps_are_counted_apart() -> None:
     )
     result = fixed(source)
     assert result.waits_before - result.waits_apart == 9
-    assert "The host waits 9 times in the dry run, apart from" in fix_story.verdict(result)
+    assert "The host waits 9 times in the dry run, apart from" in fix_report.verdict(result)
 
 
 def test_what_prepares_several_data_sets_is_set_up() -> None:

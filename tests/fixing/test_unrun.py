@@ -9,7 +9,7 @@ import pytest
 
 from syncscan.errors import UsageError
 from syncscan.fixing.unrun import HOW, fix_source
-from syncscan.report import fix_story
+from syncscan.report import fix_report
 
 TRAIN = """\
 import torch
@@ -44,7 +44,7 @@ def test_reads_that_can_wait_are_listed(path: str) -> None:
         (12, False, False, HOW),
     ]
     assert (fixed.files, fixed.ran) == ((), False)
-    assert "the source shows 2 places to fix. Nothing ran" in fix_story.verdict(fixed)
+    assert "the source shows 2 places to fix. Nothing ran" in fix_report.verdict(fixed)
 
 
 def test_the_patch_of_unverified_fixes(path: str) -> None:

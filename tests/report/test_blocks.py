@@ -40,7 +40,7 @@ DOCUMENT: tuple[Block, ...] = (
     Items((Item((place("train.py:7"), " waits"), ("below",)),)),
     Items((Item("first", mark=Span("1.")), Item("more", mark=Span("+", "bad")))),
     Code("-old\n+``` new", "diff"),
-    Figure("<svg></svg>"),
+    Figure("Drawing", lambda: "<svg></svg>", ("proof.css",)),
     Fold("Details", (Sentence("inside"),)),
     Sentence(("Next: ", command(["syncscan", "fix", "a b.py"]))),
     *notes(["nothing else"]),
@@ -87,9 +87,10 @@ def test_on_a_page():
     html = page.drawn(DOCUMENT, "syncscan x", "trace.json")
     assert "<title>trace.json · syncscan x</title>" in html
     assert '<h1 class="good"><bdi>Two places wait.</bdi>' in html
-    assert html.count('<section class="panel">') == 1
+    assert html.count('<section class="panel">') == 2
     assert '<code><bdi>a|b</bdi></code><br><bdi class="dim">each step</bdi></td><td class="num"><bdi>2 ms</bdi>' in html
-    assert "<svg></svg>" in html
+    assert "<h2>Drawing</h2>\n<svg></svg>" in html
+    assert ".dot {" in html
     assert "<details><summary>Details</summary>" in html
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncscan.errors import UsageError
 from syncscan.fixing.patch_builder import unified
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
-from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
+from syncscan.report import fix_github, fix_json, fix_report, markup, sarif, terminal
 from syncscan.report.flagged_fixes import flagged_fixes
 from tests.report.test_proof import NOISY, PROOF
 from tests.report.test_sarif import validator
@@ -73,6 +73,11 @@ FIXED = Fixed(
 NOTHING = replace(FIXED, fixes=(MANUAL,), files=(), waits_after=31, notes=())
 
 
+def rendered(fixed: Fixed, width: int = 100, color: bool = False) -> str:
+    """Return the patch and its report for a terminal."""
+    return terminal.drawn((*fix_report.patch(fixed), *fix_report.blocks(fixed)), width, color)
+
+
 @pytest.mark.parametrize("fixed", [FIXED, NOTHING])
 def test_json_follows_its_schema(fixed: Fixed) -> None:
     """With and without a patch."""
@@ -92,7 +97,7 @@ def test_json_names_what_is_left_and_why() -> None:
 def test_text_begins_with_a_patch_that_git_applies(tmp_path: Path) -> None:
     """The text behind the diff doesn't disturb it."""
     (tmp_path / "train.py").write_text(BEFORE)
-    (tmp_path / "fix.patch").write_text(fix_text.render(FIXED))
+    (tmp_path / "fix.patch").write_text(rendered(FIXED))
     subprocess.run(["git", "apply", "fix.patch"], cwd=tmp_path, check=True)
     assert (tmp_path / "train.py").read_text() == AFTER
 
@@ -103,7 +108,7 @@ def test_a_patch_of_line_ends_and_page_breaks_applies(tmp_path: Path, text: str)
     after = text.replace("loss.item()", "loss.double()")
     file = Patched("train.py", "/nowhere/train.py", text, after, "utf-8", unified("train.py", text, after))
     (tmp_path / "train.py").write_bytes(text.encode())
-    (tmp_path / "fix.patch").write_bytes(fix_text.render(replace(FIXED, files=(file,))).encode())
+    (tmp_path / "fix.patch").write_bytes(rendered(replace(FIXED, files=(file,))).encode())
     subprocess.run(["git", "apply", "fix.patch"], cwd=tmp_path, check=True)
     assert (tmp_path / "train.py").read_bytes() == after.encode()
 
@@ -121,10 +126,10 @@ def test_suggestions_count_lines_as_git_does() -> None:
 
 def test_text_says_what_is_fixed_and_what_is_left() -> None:
     """A verdict, a table, and a list for each reason not to fix."""
-    shown = " ".join(fix_text.render(FIXED, width=200).split())
+    shown = " ".join(rendered(FIXED, width=200).split())
     assert "1 place is fixed. The host waits once instead of 31 times in the dry run. 3 places are left." in shown
     assert "No gain, according to the recording: train.py:13 [item]" in shown
-    apart = fix_text.render(replace(FIXED, waits_before=41, waits_after=11, waits_apart=10), width=200)
+    apart = rendered(replace(FIXED, waits_before=41, waits_after=11, waits_apart=10), width=200)
     assert "The host waits once instead of 31 times in the dry run, apart from 10 in set-up and checkpoints." in apart
     what = "keep the value on the device and read it after the loop (`loss.double()`)"
     assert f"Not applied: train.py:11 [item] {what}: not verified: `seen.append(loss)` didn't run." in shown
@@ -132,34 +137,33 @@ def test_text_says_what_is_fixed_and_what_is_left() -> None:
 
 
 def test_a_long_path_leaves_room_for_what_changes() -> None:
-    """It stands above its table."""
+    """Each fix is drawn below its line."""
     path = "a/very/long/path/of/a/project/with/many/folders/in/it/train.py"
-    shown = fix_text.table(replace(FIXED, fixes=(fix(3, file=path),)), width=100)
-    assert f"\n{path}\n" in shown
-    assert " keep the value on the device " in shown
+    shown = rendered(replace(FIXED, fixes=(fix(3, file=path),)), width=100)
+    assert f"\n{path}:3\n    rule: item\n    what changes: keep the value on the device " in shown
 
 
 def test_a_program_that_fails_is_not_called_clean() -> None:
     """Whatever is unknown, its reason leads."""
-    shown = fix_text.render(replace(NOTHING, unjudged="the program fails: ValueError: no data (train.py:3)"), width=200)
+    shown = rendered(replace(NOTHING, unjudged="the program fails: ValueError: no data (train.py:3)"), width=200)
     assert shown.startswith("train.py --epochs 2: could not be judged, since the program fails: ValueError: no data")
 
 
 def test_text_has_colors_only_where_they_are_wanted() -> None:
     """Escape codes break `git apply`."""
-    assert "\x1b[" not in fix_text.render(FIXED)
-    assert "\x1b[32m+total = float(total)" in fix_text.render(FIXED, color=True)
+    assert "\x1b[" not in rendered(FIXED)
+    assert "\x1b[32m+total = float(total)" in rendered(FIXED, color=True)
 
 
 def test_a_program_without_fixes_has_no_patch() -> None:
     """Only the verdict and what is left."""
-    shown = fix_text.render(NOTHING)
+    shown = rendered(NOTHING)
     assert shown.startswith("train.py --epochs 2: nothing to fix.")
 
 
 def test_markdown_holds_the_table_and_the_diff() -> None:
     """Once each, with the gain."""
-    shown = fix_markdown.render(FIXED)
+    shown = markup.drawn((*fix_report.blocks(FIXED), *fix_report.patch(FIXED)))
     assert shown.count("```diff") == 1
     assert "| `train.py:3` | `item` |" in shown
     assert "100 µs per step" in shown
@@ -178,24 +182,24 @@ def test_suggestions_apply_to_the_lines_of_the_file() -> None:
 
 def test_a_pull_request_has_title_table_and_evidence() -> None:
     """The title claims a gain only if it is proven."""
-    title, _, body = fix_pr.render(FIXED).partition("\n\n")
+    title, _, body = fix_report.pull_request(FIXED).partition("\n\n")
     assert title == "Remove 1 host-device sync from train.py"
     assert "| waits in the dry run | 31 | 1 |" in body
     assert "syncscan prove --rev main train.py --epochs 2" in body
-    assert "less" in fix_pr.title(FIXED, PROOF)
-    assert "less" not in fix_pr.title(FIXED, NOISY)
+    assert "less" in fix_report.title(FIXED, PROOF)
+    assert "less" not in fix_report.title(FIXED, NOISY)
 
 
 def test_a_pull_request_compares_the_projection_with_the_measurement() -> None:
     """If a recording projected the patch's gain."""
-    assert "Projected: 28.0% (25.0% to 31.0%)." in fix_pr.render(FIXED, PROOF)
-    assert "Projected: " not in fix_pr.render(FIXED, replace(PROOF, projected=None))
+    assert "Projected: 28.0% (25.0% to 31.0%)." in fix_report.pull_request(FIXED, PROOF)
+    assert "Projected: " not in fix_report.pull_request(FIXED, replace(PROOF, projected=None))
 
 
 def test_names_with_markup_are_escaped() -> None:
     """A file may be called anything."""
     odd = replace(FIXED, fixes=(fix(3, change="x | <img>"),))
-    assert "<img>" not in fix_markdown.render(odd)
+    assert "<img>" not in markup.drawn(fix_report.blocks(odd))
     assert "<img>" not in json.loads(fix_github.render(odd))["comments"][0]["body"]
 
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from syncscan.model.projection import Projection
 from syncscan.model.proof import Difference, Pair, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.model.step import Bound
-from syncscan.report import proof_html
-from syncscan.report.proof import render_json, render_markdown, render_text
+from syncscan.report import markup, page, proof_figures, proof_json, proof_report, terminal
 
 EQUAL = Difference(0.0, 0.0)
 PROOF = Proof(
@@ -38,12 +37,20 @@ NOISY = replace(
 )
 
 
+def render_text(proof: Proof, width: int = 100) -> str:
+    return terminal.drawn(proof_report.blocks(proof), width)
+
+
+def render_page(proof: Proof) -> str:
+    return page.drawn(proof_report.blocks(proof), "syncscan prove")
+
+
 def test_a_proof_on_a_terminal() -> None:
     """The verdict first, the gain beside what was projected, whether the result is the same."""
     text = render_text(PROOF, 120)
     assert text.splitlines()[:4] == [
-        "before.py → after.py · NVIDIA H200",
         "Proven: a step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%).",
+        "before.py → after.py · NVIDIA H200",
         "  projected  28.0% (25.0% to 31.0%): as measured",
         "  result     the same. After 5 seeded steps losses equal, updates of parameters equal",
     ]
@@ -73,7 +80,7 @@ def test_a_proof_on_a_terminal() -> None:
 )  # fmt: skip
 def test_what_is_not_proven_is_reported(change: dict[str, object], line: str) -> None:
     """With what was measured."""
-    assert render_text(replace(PROOF, **change), 140).splitlines()[1] == line  # type: ignore[arg-type]
+    assert render_text(replace(PROOF, **change), 140).splitlines()[0] == line  # type: ignore[arg-type]
 
 
 def test_another_result_is_reported_with_how_it_is_known() -> None:
@@ -96,18 +103,18 @@ def test_a_projection_that_was_wrong_is_reported(low: float, high: float, text: 
 
 def test_json_has_everything() -> None:
     """Under its schema, with numbers that any reader takes."""
-    document = json.loads(render_json(PROOF))
+    document = json.loads(proof_json.render(PROOF))
     assert (document["schema"], document["verdict"], document["proven"]) == ("syncscan.prove/1", "proven", True)
     assert document["gain"] == {"share": 0.3, "range": [0.28, 0.32]}
     assert document["result"]["difference"] == {"losses": 0.0, "parameters": 0.0}
     assert len(document["pairs"]) == 3
     endless = replace(NOISY, result=replace(NOISY.result, difference=Difference(float("inf"), None)))
-    assert json.loads(render_json(endless))["result"]["difference"]["losses"] is None
+    assert json.loads(proof_json.render(endless))["result"]["difference"]["losses"] is None
 
 
 def test_markdown_shows_names_as_text() -> None:
     """A script's name may hold anything."""
-    text = render_markdown(replace(PROOF, before="<b>@you|.py"))
+    text = markup.drawn(proof_report.blocks(replace(PROOF, before="<b>@you|.py")))
     assert "Proven: a step takes 7.00 ms" in text
     assert "<b>" not in text
     assert "| result | the same" in text
@@ -115,23 +122,23 @@ def test_markdown_shows_names_as_text() -> None:
 
 def test_the_page_draws_each_pair_and_both_intervals_on_one_axis() -> None:
     """A dot and a line for each pair; the projected interval, wider, begins left of the measured one."""
-    page = proof_html.render(PROOF)
-    assert (page.count('class="dot"'), page.count('class="pair"')) == (3, 3)
-    begins = {name: float(x) for name, x in re.findall(r'class="bar (\w+)" x="([\d.]+)"', page)}
+    html = render_page(PROOF)
+    assert (html.count('class="dot"'), html.count('class="pair"')) == (3, 3)
+    begins = {name: float(x) for name, x in re.findall(r'class="bar (\w+)" x="([\d.]+)"', html)}
     assert begins["projected"] < begins["measured"]
-    assert "Proven: a step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)." in page
+    assert "Proven: a step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)." in html
 
 
 def test_the_page_without_pairs_has_the_verdict_alone() -> None:
-    page = proof_html.render(replace(PROOF, verdict=ProofVerdict.UNKNOWN, gain=None, pairs=()))
-    assert "Too few pairs of processes to measure a gain: 0 of 3." in page
-    assert "<svg" not in page
+    html = render_page(replace(PROOF, verdict=ProofVerdict.UNKNOWN, gain=None, pairs=()))
+    assert "Too few pairs of processes to measure a gain: 0 of 3." in html
+    assert "<svg" not in html
 
 
 def test_the_page_shows_names_as_text_and_runs_nothing() -> None:
-    page = proof_html.render(replace(PROOF, before="<script>alert(1)</script>.py"))
-    assert "<script" not in page
-    assert "default-src 'none'" in page
+    html = render_page(replace(PROOF, before="<script>alert(1)</script>.py"))
+    assert "<script" not in html
+    assert "default-src 'none'" in html
 
 
 @pytest.mark.parametrize(
@@ -143,4 +150,4 @@ def test_the_page_shows_names_as_text_and_runs_nothing() -> None:
     ],
 )
 def test_an_axis_has_round_values_inside_it(low: float, high: float, ticks: list[float]) -> None:
-    assert proof_html.Scale(low, high, 100).ticks() == pytest.approx(ticks)
+    assert proof_figures.Scale(low, high, 100).ticks() == pytest.approx(ticks)

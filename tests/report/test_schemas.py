@@ -23,7 +23,7 @@ from syncscan.report import (
     diff_json,
     fleet_diff_json,
     fleet_json,
-    proof,
+    proof_json,
     saved,
     whatif,
 )
@@ -137,7 +137,7 @@ def test_a_job_follows_its_schema() -> None:
 @pytest.mark.parametrize("value", [PROOF, NOISY])
 def test_a_proof_follows_its_schema(value: Any) -> None:
     """With a result that is the same, and one that isn't."""
-    assert wrong("proof", proof.render_json(value)) == []
+    assert wrong("proof", proof_json.render(value)) == []
 
 
 class Stored(msgspec.Struct):

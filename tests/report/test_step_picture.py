@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.report import proof_html, step_picture, whatif_html
+from syncscan.report import page, proof_report, step_picture, whatif_html
 from syncscan.report.units import duration, within
 from tests.builder import TraceBuilder
 from tests.report.test_proof import PROOF
@@ -74,8 +74,8 @@ def test_the_page_of_a_projection_lists_what_it_removes_first() -> None:
 def test_a_proof_shows_the_step_that_its_projection_is_of() -> None:
     """Without a trace there is none."""
     picture = step_picture.projected(logged(), logged().whatif("all"))
-    assert "The step that was projected" in proof_html.render(PROOF, picture)
-    assert "The step that was projected" not in proof_html.render(PROOF)
+    assert "The step that was projected" in page.drawn(proof_report.blocks(PROOF, picture), "syncscan prove")
+    assert "The step that was projected" not in page.drawn(proof_report.blocks(PROOF), "syncscan prove")
 
 
 def test_hostile_names_are_text_in_the_page_of_a_projection() -> None:

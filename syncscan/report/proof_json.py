@@ -1,29 +1,17 @@
-"""Render a Proof as text, JSON (schema `syncscan.prove/1`) or Markdown for a pull request."""
+"""Render a Proof as the JSON that other programs rely on (schema `syncscan.prove/1`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Struct
-from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from syncscan.model.json_text import indented
 from syncscan.model.proof import Difference, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report.document import Document, Range, about
-from syncscan.report.markup import escaped
-from syncscan.report.printable import printable
-from syncscan.report.proof_story import facts_of, percent, programs_of, verdict_of
-from syncscan.report.terminal import written
-from syncscan.report.units import duration
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.prove/1"
-SHOWN = 12
-"""Pairs in the table of a text report; JSON has them all."""
 
 
 class GainDocument(Struct, frozen=True):
@@ -83,28 +71,7 @@ class ProofDocument(Document, frozen=True):
     notes: tuple[str, ...]
 
 
-def render_text(proof: Proof, width: int = 100, color: bool = False) -> str:
-    """Return the verdict, the gain beside its projection, whether both compute the same, and each pair, as text."""
-    return written(_parts(proof), width, color)
-
-
-def render_markdown(proof: Proof) -> str:
-    """Return the proof as Markdown for a pull request, without the pairs."""
-    rows = [f"| {name} | {escaped(text, 500)} |" for name, text in facts_of(proof)]
-    lines = [
-        f"### {escaped(verdict_of(proof), 300)}",
-        "",
-        f"{escaped(programs_of(proof), 300)}",
-        "",
-        "| | |",
-        "|---|---|",
-        *rows,
-    ]
-    lines += [f"\n{escaped(note, 500)}" for note in proof.notes]
-    return "\n".join([*lines, "", f"<sub>syncscan {__version__}</sub>", ""])
-
-
-def render_json(proof: Proof) -> str:
+def render(proof: Proof) -> str:
     """Return the proof as indented JSON; times in µs, gains and differences as fractions."""
     return indented(document(proof))
 
@@ -154,30 +121,3 @@ def _result_document(result: Result) -> ResultDocument:
         not_compared=result.not_compared or None,
         delayed_difference=result.delayed,
     )
-
-
-def _parts(proof: Proof) -> Iterator[RenderableType]:
-    yield Text(printable(programs_of(proof)))
-    style = "bold green" if proof.proven else "bold"
-    yield Text(printable(verdict_of(proof)), style=style)
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, text in facts_of(proof):
-        facts.add_row(f"  {name}", printable(text))
-    yield facts
-    if proof.pairs:
-        yield _pairs(proof)
-    for note in proof.notes:
-        yield Text(f"note: {printable(note)}", style="dim")
-
-
-def _pairs(proof: Proof) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for name in ("pair", "before", "after", "gain"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for number, pair in enumerate(proof.pairs[:SHOWN], 1):
-        table.add_row(str(number), duration(pair.before_us), duration(pair.after_us), percent(pair.gain))
-    if len(proof.pairs) > SHOWN:
-        table.add_row(f"… {len(proof.pairs) - SHOWN} more", "", "", "")
-    return table

@@ -1,16 +1,48 @@
-"""Describe a Proof in sentences: its verdict, the change, and how each was measured."""
+"""Describe a Proof: its verdict, the change, how each was measured, and the pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from syncscan.model.proof import Difference, Proof, ProofGain, ProofVerdict, Result, Same
+from syncscan.report import proof_figures, step_picture
+from syncscan.report.before_after import BeforeAfter
+from syncscan.report.blocks import Block, Figure, Fold, Grid, GridColumn, Heading, Sentence, facts, notes
+from syncscan.report.proof_figures import percent
 from syncscan.report.units import duration
 
+SHOWN = 12
+"""Pairs that are listed, except on a page."""
 
-def programs_of(proof: Proof) -> str:
-    """Return both programs and the device they ran on."""
-    return f"{proof.before} → {proof.after} · {proof.device}"
+_STYLES = ("proof.css",)
+
+
+def blocks(proof: Proof, picture: BeforeAfter | None = None) -> Iterator[Block]:
+    """Yield the report of a proof.
+
+    Args:
+        picture: the step before and after the change, as a recording projects it.
+    """
+    yield Heading(verdict_of(proof), 1, "good" if proof.proven else "")
+    yield Sentence(f"{proof.before} → {proof.after} · {proof.device}")
+    yield facts(facts_of(proof))
+    yield from notes(proof.notes)
+    if proof.pairs:
+        yield Figure("How much less a step takes", partial(proof_figures.gains, proof), _STYLES)
+    if picture:
+        yield step_picture.figure(picture, "The step that was projected")
+    if proof.pairs:
+        steps = partial(proof_figures.steps, proof.pairs)
+        yield Figure("The step of each pair, in the order in which they ran", steps, _STYLES)
+        yield Fold("Each pair of processes", (_pairs(proof),))
+
+
+def _pairs(proof: Proof) -> Grid:
+    rows = (
+        (str(n), duration(p.before_us), duration(p.after_us), percent(p.gain)) for n, p in enumerate(proof.pairs, 1)
+    )
+    return Grid(tuple(GridColumn(name, right=True) for name in ("pair", "before", "after", "gain")), tuple(rows), SHOWN)
 
 
 def verdict_of(proof: Proof) -> str:
@@ -108,11 +140,3 @@ def _compared_text(difference: Difference, kind: str) -> str:
 
 def _apart(difference: float) -> str:
     return f"{difference:.1g} apart" if difference else "equal"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage, two decimals below one percent."""
-    return f"{share:.1%}" if abs(share) >= 0.01 else f"{share:.2%}"
-
-
-__all__ = ["facts_of", "percent", "programs_of", "verdict_of"]
