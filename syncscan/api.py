@@ -24,6 +24,7 @@ from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
+from syncscan.model.fleet import Fleet
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from syncscan.gate import Baseline
     from syncscan.model.check import Allowance, CheckVerdict, Rules
     from syncscan.model.diff import Diff
-    from syncscan.model.fleet import Fleet
     from syncscan.model.lint_warning import LintResult
     from syncscan.model.picture import Picture
 
@@ -257,18 +257,22 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
     return gate.liken(dry, recording)
 
 
-def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
-    """Return the differences between two states of a program: places added, removed or changed, and the step.
+def diff(before: Iterable[Analysis] | Fleet, after: Iterable[Analysis] | Fleet) -> Diff:
+    """Return the differences between two states of a program or job: places added, removed or changed, and the step.
 
     Args:
-        before: recordings of the earlier state; several, of the same code, tell noise from change.
+        before: recordings of the earlier state; several, of the same code, tell noise from change. Or a job.
         after: those of the later state.
 
     Raises:
-        UsageError: one of the states has no recording.
+        UsageError: one of the states has no recording, or only one of the two is a job.
     """
     from syncscan import gate
 
+    if isinstance(before, Fleet) and isinstance(after, Fleet):
+        return gate.diff_jobs(before, after)
+    if isinstance(before, Fleet) or isinstance(after, Fleet):
+        raise UsageError("A job can only be compared with a job.")
     sides = tuple(before), tuple(after)
     if not all(sides):
         raise UsageError("A diff needs at least one recording of each state.")
@@ -276,29 +280,29 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
 
 
 def check(
-    analysis: Analysis,
+    checked: Analysis | Fleet,
     rules: Rules,
     baseline: Baseline | None = None,
     today: datetime.date | None = None,
     source_roots: Sequence[str] = (),
 ) -> CheckVerdict:
-    """Check a recording against its project's limits, with exceptions from rules, comments and a baseline.
+    """Check a recording or a job against its project's limits, with exceptions from rules, comments and a baseline.
 
     Args:
-        analysis: the analysis of the recording.
+        checked: the analysis of the recording, or the job.
         rules: the rules, as `gate.read_config` gives them.
         baseline: the known syncs.
         today: the day on which exceptions have to count; by default this one.
         source_roots: as `analyze` takes them: where comments are looked for, besides the working directory.
 
     Raises:
-        UsageError: a source root is no folder.
+        UsageError: a source root is no folder; or a limit is by owner, which a job doesn't tell.
     """
     from syncscan import gate
 
-    saved = analysis.trace.info.kept
+    saved = checked.trace.info.kept if isinstance(checked, Analysis) else None
     files = SourceFiles(saved=saved.sources) if saved else source_files(source_roots)
-    return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
+    return gate.check(checked, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
 
 
 def lint(
@@ -319,39 +323,6 @@ def lint(
     chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
     shown = tuple(g for g in chosen if not matches(g.rule, ignore))
     return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
-
-
-def check_fleet(
-    fleet: Fleet,
-    rules: Rules,
-    baseline: Baseline | None = None,
-    today: datetime.date | None = None,
-    source_roots: Sequence[str] = (),
-) -> CheckVerdict:
-    """Check a job against what its project allows, as `check` does for a recording.
-
-    Args:
-        fleet: the job.
-        rules, baseline, today, source_roots: as of `check`.
-
-    Raises:
-        UsageError: a source root is no folder, or a limit is by owner, which a job doesn't tell.
-    """
-    from syncscan.gate import EMPTY, fleet_limits
-
-    text_of = source_files(source_roots).text_of
-    return fleet_limits.check_fleet(fleet, rules, baseline or EMPTY, text_of, today or datetime.date.today())
-
-
-def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = ()) -> Baseline:
-    """Return a baseline of every sync of a job, except those that the rules or comments exempt.
-
-    Raises:
-        UsageError: a source root is no folder.
-    """
-    from syncscan.gate import fleet_limits
-
-    return fleet_limits.baseline_of_fleet(fleet, rules, source_files(source_roots).text_of, datetime.date.today())
 
 
 def _render(analysis: Analysis, form: str, **options: Any) -> str:
@@ -459,9 +430,7 @@ __all__ = [
     "analyze",
     "analyze_pretended",
     "analyze_trace",
-    "baseline_of_fleet",
     "check",
-    "check_fleet",
     "diff",
     "explanation",
     "find",

@@ -31,7 +31,6 @@ from syncscan.report import (
     check_json,
     diff_json,
     fix_json,
-    fleet_diff_json,
     fleet_json,
     lint_json,
     proof_json,
@@ -72,7 +71,9 @@ KINDS = {
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
-    "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 2, "`diff --format json`: what changed between recordings."),
+    "diff": Kind(
+        diff_json.DiffDocument, diff_json.SCHEMA, 3, "`diff --format json`: what changed between recordings or jobs."
+    ),
     "check": Kind(
         check_json.CheckDocument,
         check_json.SCHEMA,
@@ -82,9 +83,6 @@ KINDS = {
     "proof": Kind(proof_json.ProofDocument, proof_json.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "fleet": Kind(
         FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: the analysis of a job with several ranks."
-    ),
-    "fleet-diff": Kind(
-        fleet_diff_json.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."
     ),
     "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 1, "`fix --format json`: a patch that removes waits."),

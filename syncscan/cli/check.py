@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from syncscan.gate import Baseline
     from syncscan.model.analysis import Analysis
     from syncscan.model.check import CheckVerdict, Rules
+    from syncscan.model.fleet import Fleet
 
 FORMATS = ("text", "github", "sarif", "junit", "json")
 FAILED = 1
@@ -70,63 +72,33 @@ def command(
 
     of_job = fleet or is_saved(traces)
     rules = _rules(syncs, races, limit, baseline, of_job)
-    if of_job:
-        _check_job(traces, analysis_options, rules, update_baseline, form, output, force)
-        return
-    paths = api.find(traces)
-    if len(paths) > 1 and form == "sarif":
-        raise UsageError(f"--format {form} takes one trace; {len(paths)} were given.")
+    paths = traces if of_job else tuple(api.find(traces))
+    if form == "sarif" and (of_job or len(paths) > 1):
+        raise UsageError("--format sarif takes one trace.", "Use another format.")
+    if of_job and analysis_options.process is not None:
+        raise UsageError("--process applies to a single trace.", "Leave it out for a job.")
     if update_baseline and not rules.baseline:
         raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *paths)
     known = _known(rules.baseline, update_baseline)
-    analyses = [analysis_options.analysis_of(path) for path in paths]
-    for analysis in analyses:
-        warn(analysis.warnings)
+    checked = [fleet_from(paths, analysis_options)] if of_job else _recordings(paths, analysis_options)
     roots = analysis_options.source_root or ()
-    verdicts = _together([api.check(analysis, rules, known, source_roots=roots) for analysis in analyses])
+    verdicts = [api.check(each, rules, known, source_roots=roots) for each in checked]
     if update_baseline:
-        _update(rules.baseline, analyses, [api.check(a, rules, source_roots=roots) for a in analyses])
+        _update(rules.baseline, checked, verdicts)
         return
     source = rules.source or "the default: no syncs"
-    deliver(_render(verdicts, analyses, source, form, output is None), output, force)
+    verdicts = _together(verdicts)
+    deliver(_render(verdicts, checked, source, form, output is None), output, force)
     if not all(verdict.passed for verdict in verdicts):
         click.get_current_context().exit(FAILED)
 
 
-def _check_job(
-    traces: tuple[str, ...],
-    analysis_options: AnalysisOptions,
-    rules: Rules,
-    update: bool,
-    form: str,
-    output: str | None,
-    force: bool,
-) -> None:
-    """Hold one job to the limits."""
-    from syncscan import api, files, gate
-
-    if form == "sarif":
-        raise UsageError("--format sarif supports a single trace.", "Use another format for a job.")
-    if analysis_options.process is not None:
-        raise UsageError("--process applies to a single trace.", "Leave it out for a job.")
-    if update and not rules.baseline:
-        raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
-    refuse(output, force, *traces)
-    known_syncs = _known(rules.baseline, update)
-    job = fleet_from(traces, analysis_options)
-    roots = analysis_options.source_root or ()
-    if update:
-        _replaceable(rules.baseline)
-        baseline = api.baseline_of_fleet(job, rules, source_roots=roots)
-        files.write(Path(rules.baseline), [gate.text_of(baseline).encode()], force=True)
-        say(f"Wrote {rules.baseline}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
-        return
-    verdict = api.check_fleet(job, rules, known_syncs, source_roots=roots)
-    source = rules.source or "the default: no syncs"
-    deliver(_render([verdict], [], source, form, output is None), output, force)
-    if not verdict.passed:
-        click.get_current_context().exit(FAILED)
+def _recordings(paths: Sequence[str], analysis_options: AnalysisOptions) -> list[Analysis | Fleet]:
+    analyses = [analysis_options.analysis_of(path) for path in paths]
+    for analysis in analyses:
+        warn(analysis.warnings)
+    return [*analyses]
 
 
 def _rules(
@@ -173,30 +145,22 @@ def _known(path: str, update: bool) -> Baseline:
     return gate.read_baseline(Path(path)) if path and not update else gate.EMPTY
 
 
-def _update(path: str, analyses: list[Analysis], verdicts: list[CheckVerdict]) -> None:
+def _update(path: str, checked: Sequence[Analysis | Fleet], verdicts: Sequence[CheckVerdict]) -> None:
     """Write the baseline, replacing an existing one, as `--update-baseline` says."""
     from syncscan import files, gate
 
-    target = _replaceable(path)
-    left_out = [e.finding for verdict in verdicts for e in verdict.exempt]
-    races_left_out = [e.race for verdict in verdicts for e in verdict.exempt_races]
-    baseline = gate.baseline_of(analyses, left_out, races_left_out)
+    target = Path(path)
+    if target.exists():
+        gate.read_baseline(target)  # no other file is ever replaced
+    baseline = gate.baseline_of(checked, verdicts)
     files.write(target, [gate.text_of(baseline).encode()], force=True)
     races = f" and {len(baseline.races)} known race{'s' * (len(baseline.races) != 1)}" if baseline.races else ""
     say(f"Wrote {path}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}{races}.")
 
 
-def _replaceable(path: str) -> Path:
-    """Return the baseline file, if it is one; no other file is ever replaced."""
-    from syncscan import gate
-
-    target = Path(path)
-    if target.exists():
-        gate.read_baseline(target)
-    return target
-
-
-def _render(verdicts: list[CheckVerdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
+def _render(
+    verdicts: Sequence[CheckVerdict], checked: Sequence[Analysis | Fleet], source: str, form: str, to_terminal: bool
+) -> str:
     from syncscan import report
     from syncscan.report import check_json, check_text, github, junit
     from syncscan.report.flagged_limits import flagged_limits
@@ -204,7 +168,7 @@ def _render(verdicts: list[CheckVerdict], analyses: list[Analysis], source: str,
     if form == "text":
         return check_text.render(verdicts, source, width=width(), color=to_terminal and colors())
     if form == "sarif":
-        return report.render(_with_verdict(analyses[0], verdicts[0]), form)
+        return report.render(_with_verdict(cast("Analysis", checked[0]), verdicts[0]), form)
     if form == "json":
         return check_json.render(verdicts, source)
     flagged = [flagged_limits(verdict, source) for verdict in verdicts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -16,9 +17,10 @@ from syncscan.errors import UsageError
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.diff import Diff
-    from syncscan.model.fleet_diff import FleetDiff
+    from syncscan.model.fleet import Fleet
 
 FORMATS = ("text", "json", "markdown", "html")
+Sides = tuple[tuple[str, ...], tuple[str, ...]]
 FAILED = 1
 """Exit code where --fail-on is met."""
 
@@ -50,56 +52,35 @@ def command(
     from syncscan import api
 
     named = _sides(states, before, after)
-    if fleet or all(map(is_saved, named)):
-        _diff_jobs(named, analysis_options, fail_on, form, output, force)
-        return
-    sides = [api.find(side) for side in named]
-    refuse(output, force, *sides[0], *sides[1])
-    analyses = [[analysis_options.analysis_of(path) for path in side] for side in sides]
+    of_job = fleet or all(map(is_saved, named))
+    sides = (_jobs if of_job else _recordings)(named, analysis_options, output, force)
+    comparison = api.diff(*sides)
+    deliver(_render(comparison, sides, form, output is None), output, force)
+    if fail_on and (worse := comparison.worse):
+        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
+        say(f"{subject} {'more often or on more ranks' if of_job else 'more often'} than before.")
+        click.get_current_context().exit(FAILED)
+
+
+def _recordings(
+    named: Sides, analysis_options: AnalysisOptions, output: str | None, force: bool
+) -> list[list[Analysis]]:
+    from syncscan import api
+
+    paths = [api.find(side) for side in named]
+    refuse(output, force, *paths[0], *paths[1])
+    analyses = [[analysis_options.analysis_of(path) for path in side] for side in paths]
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
-    comparison = api.diff(*analyses)
-    deliver(_render(comparison, analyses, form, output is None), output, force)
-    if fail_on and (worse := comparison.worse):
-        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
-        say(f"{subject} more often than before.")
-        click.get_current_context().exit(FAILED)
+    return analyses
 
 
-def _diff_jobs(
-    sides: tuple[tuple[str, ...], ...],
-    analysis_options: AnalysisOptions,
-    fail_on: str | None,
-    form: str,
-    output: str | None,
-    force: bool,
-) -> None:
-    """Compare two jobs, print the result, and exit 1 if `--fail-on` applies."""
-    from syncscan.gate.fleet_comparison import diff_fleets
-
-    if form not in ("text", "json", "markdown"):
-        raise UsageError(f"--format {form} doesn't support jobs.", "Use text, json or markdown.")
-    refuse(output, force, *sides[0], *sides[1])
-    before, after = (fleet_from(side, analysis_options) for side in sides)
-    comparison = diff_fleets(before, after)
-    deliver(_render_jobs(comparison, form, output is None), output, force)
-    if fail_on and (worse := comparison.worse):
-        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
-        say(f"{subject} more often or on more ranks than before.")
-        click.get_current_context().exit(FAILED)
+def _jobs(named: Sides, analysis_options: AnalysisOptions, output: str | None, force: bool) -> list[Fleet]:
+    refuse(output, force, *named[0], *named[1])
+    return [fleet_from(side, analysis_options) for side in named]
 
 
-def _render_jobs(diff: FleetDiff, form: str, to_terminal: bool) -> str:
-    from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
-
-    if form == "json":
-        return fleet_diff_json.render(diff)
-    if form == "markdown":
-        return fleet_diff_markdown.render(diff)
-    return fleet_diff_text.render(diff, width(), to_terminal and colors())
-
-
-def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> Sides:
     if len(states) == 2 and not (before or after):
         return (states[0],), (states[1],)
     if not states and before and after:
@@ -107,19 +88,11 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
-def _render(diff: Diff, analyses: list[list[Analysis]], form: str, to_terminal: bool) -> str:
-    if form == "json":
-        from syncscan.report import diff_json
+def _render(diff: Diff, sides: Sequence[Sequence[Analysis] | Fleet], form: str, to_terminal: bool) -> str:
+    from syncscan.report import diff_html, diff_json, diff_markdown, diff_text
 
-        return diff_json.render(diff)
-    if form == "markdown":
-        from syncscan.report import diff_markdown
-
-        return diff_markdown.render(diff)
+    if form == "text":
+        return diff_text.render(diff, width=width(), color=to_terminal and colors())
     if form == "html":
-        from syncscan.report import diff_html
-
-        return diff_html.render(diff, analyses[0][0], analyses[1][0])
-    from syncscan.report import diff_text
-
-    return diff_text.render(diff, width=width(), color=to_terminal and colors())
+        return diff_html.render(diff, *(side[0] for side in sides if isinstance(side, Sequence)))
+    return {"json": diff_json.render, "markdown": diff_markdown.render}[form](diff)

@@ -86,7 +86,7 @@ def _finding(f: Finding, untimed: bool) -> RankFinding:
         cause=f.diagnosis.cause.value,
         title=f.diagnosis.title,
         fix=f.diagnosis.fix,
-        op=f.where.op,
+        op=f.where.op or f.api,
         scope=f.where.scope,
         file=source.file if source else "",
         line=source.line if source else 0,

@@ -1,10 +1,10 @@
-"""Checks of an analysis: a budget with exceptions, known syncs, or another state of the program."""
+"""Checks of a recording or job: a budget with exceptions, known syncs, or another state of the program."""
 
 from __future__ import annotations
 
 from syncscan.gate.allowed_warnings import exempt
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
-from syncscan.gate.comparison import diff
+from syncscan.gate.comparison import diff, diff_jobs
 from syncscan.gate.config import found_from, limit_of, read_config
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.races import KINDS as RACES
@@ -20,6 +20,7 @@ __all__ = [
     "baseline_of",
     "check",
     "diff",
+    "diff_jobs",
     "exempt",
     "found_from",
     "liken",

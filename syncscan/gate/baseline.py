@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from syncscan.errors import UsageError
+from syncscan.gate.jobs import state_of
 from syncscan.gate.match import matched
-from syncscan.gate.sites import Key, Place, sites_of, without_vendor
+from syncscan.gate.sites import Key, Place, without_vendor
+from syncscan.gate.state import State
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import Site
-from syncscan.model.finding import Finding
-from syncscan.model.race import Race, RaceKind
+from syncscan.model.check import CheckVerdict
+from syncscan.model.fleet import Fleet
+from syncscan.model.race import RaceKind
 
 MAX_BYTES = 64_000_000
 MORE = 0.005
@@ -79,26 +81,29 @@ def read_baseline(path: Path) -> Baseline:
         raise UsageError(f"{path} is not a baseline that this version can read: {str(e)[:200]}.", again) from None
 
 
-def baseline_of(
-    analyses: Iterable[Analysis], left_out: Iterable[Finding] = (), races_left_out: Iterable[Race] = ()
-) -> Baseline:
-    """Return a baseline of all syncs and races in these recordings, except those that are exempt anyway."""
-    analyses = tuple(analyses)
-    exempt = set(left_out)
+def baseline_of(checked: Iterable[Analysis | Fleet], verdicts: Iterable[CheckVerdict] = ()) -> Baseline:
+    """Return a baseline of all syncs and races in these recordings or this job, except those that are exempt anyway.
+
+    Args:
+        verdicts: on these, without a baseline.
+    """
+    checked, verdicts = tuple(checked), tuple(verdicts)
+    exempt = {e.finding.id for verdict in verdicts for e in verdict.exempt}
+    exempt_races = {e.race.id for verdict in verdicts for e in verdict.exempt_races}
     entries: dict[Key, Entry] = {}
-    for analysis in analyses:
-        for key, site in _count(analysis).items():
-            if exempt.issuperset(site.findings):
+    for state in map(state_of, checked):
+        for key, site in state.sites.items():
+            if site.intended or exempt.issuperset(f.id for f in site.findings):
                 continue
             before = entries.get(key)
             per_step = max(site.per_step, before.per_step if before else 0.0)
             entries[key] = _entry(key, site.first.rule, per_step)
-    without = {race.id for race in races_left_out}
-    races = {r.id: KnownRace(id=r.id, kind=r.kind, file=r.second.file) for a in analyses for r in a.races}
+    all_races = (race for of in checked if isinstance(of, Analysis) for race in of.races)
+    races = {r.id: KnownRace(id=r.id, kind=r.kind, file=r.second.file) for r in all_races if r.id not in exempt_races}
     return Baseline(
         schema="syncscan.baseline/1",
         known=tuple(entries[k] for k in sorted(entries, key=_order)),
-        races=tuple(races[i] for i in sorted(races) if i not in without),
+        races=tuple(races[id] for id in sorted(races)),
     )
 
 
@@ -113,35 +118,19 @@ def _lines(entries: Sequence[msgspec.Struct]) -> str:
     return ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
 
 
-def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:
+def known_by(baseline: Baseline, state: State) -> tuple[dict[str, str], tuple[Entry, ...]]:
     """Return the findings that a baseline knows, by id with a reason, and the entries that no longer match."""
-    return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _count(analysis).items()})
-
-
-def known_among(
-    baseline: Baseline, places: Mapping[Key, tuple[float, Sequence[Finding]]]
-) -> tuple[dict[str, str], tuple[Entry, ...]]:
-    """Match a baseline against places, each with its waits per step and its findings; results as in `known_by`."""
     entries = {entry.key: entry for entry in baseline.known}
+    sites = {key: site for key, site in state.sites.items() if not site.intended}
     reasons: dict[str, str] = {}
     unmatched: list[Entry] = []
-    for old, new in matched(entries, places):
-        before, after = sum(entries[k].per_step for k in old), sum(places[k][0] for k in new)
+    for old, new in matched(entries, sites):
+        before, after = sum(entries[k].per_step for k in old), sum(sites[k].per_step for k in new)
         if old and not new:
             unmatched += [entries[k] for k in old]
         elif old and after <= before + MORE:
-            reasons |= {f.id: "known before" for k in new for f in places[k][1]}
+            reasons |= {f.id: "known before" for k in new for f in sites[k].findings}
     return reasons, tuple(unmatched)
-
-
-def baseline_among(places: Mapping[Key, tuple[float, Sequence[Finding]]]) -> Baseline:
-    """Return a baseline of all these places."""
-    known = {k: _entry(k, findings[0].rule, per_step) for k, (per_step, findings) in places.items()}
-    return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
-
-
-def _count(analysis: Analysis) -> dict[Key, Site]:
-    return {key: site for key, site in sites_of(analysis).items() if not site.intended}
 
 
 def _entry(key: Key, rule: str, per_step: float) -> Entry:
@@ -159,16 +148,3 @@ def _entry(key: Key, rule: str, per_step: float) -> Entry:
 
 def _order(key: Key) -> tuple[Place, Sequence[str], str, str]:
     return key.user, key.scope, key.op, key.phase
-
-
-__all__ = [
-    "EMPTY",
-    "Baseline",
-    "Entry",
-    "baseline_among",
-    "baseline_of",
-    "known_among",
-    "known_by",
-    "read_baseline",
-    "text_of",
-]

@@ -7,54 +7,76 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
+from msgspec.structs import replace
 
+from syncscan.errors import UsageError
 from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import Baseline, Entry, known_by
+from syncscan.gate.jobs import state_of
 from syncscan.gate.races import check_races, is_of_races
+from syncscan.gate.state import HAIR, State
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source
-from syncscan.model.trace import CALLS, Category
+from syncscan.model.fleet import Fleet
 
 DEFAULT = Limit(syncs=0)
 """Limit if no other is given: no syncs."""
-HAIR = 1e-6
-"""Tolerance by which a sum of means may exceed a limit."""
 
 
 def check(
-    analysis: Analysis, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
+    checked: Analysis | Fleet, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
 ) -> CheckVerdict:
-    """Check one recording against the rules of its project.
+    """Check one recording, or the ranks of a job, against the rules of a project.
 
     Args:
         rules: limits and exceptions.
         source_text: where comments are looked for.
         today: an exception counts up to the day on which it expires.
+
+    Raises:
+        UsageError: a limit is by owner, which a job's findings don't tell.
     """
-    known, unmatched = known_by(baseline, analysis)
     comments = Written(source_text)
-    sorted_out = sort_out(analysis.findings, rules, known, comments, today)
-    unused = [*sorted_out.unused, *(still_known(entry) for entry in unmatched)]
-    counted = sorted_out.counted
-    races = check_races(analysis, rules, baseline, comments, today)
-    met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(analysis.trace))
-    default = (DEFAULT,) if rules.races is None else ()
-    violations = [v for limit in rules.limits or default for v in _violations(limit, counted, analysis)]
-    return CheckVerdict(
-        path=analysis.trace.info.path,
-        violations=(*_unseen(analysis), *violations, *races.violations),
-        counted=counted,
-        exempt=sorted_out.exempt,
-        notes=(*sorted_out.notes, *races.notes),
-        unused=(*unused, *races.unused),
+    verdict = _check(state_of(checked), rules, baseline, comments, today)
+    if isinstance(checked, Fleet):
+        return verdict
+    races = check_races(checked, rules, baseline, comments, today)
+    met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(checked.trace))
+    return replace(
+        verdict,
+        violations=(*verdict.violations, *races.violations),
+        notes=(*verdict.notes, *races.notes),
+        unused=(*verdict.unused, *races.unused),
         stale=tuple(stale),
         met=tuple(met),
         races=races.counted,
         exempt_races=races.exempt,
-        waits_withheld=analysis.step.waits_withheld,
+    )
+
+
+def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date) -> CheckVerdict:
+    for limit in rules.limits:
+        if limit.by == "owner" and not state.tells_owner:
+            raise UsageError(
+                f"A job's findings don't record whose code they are in, so {limit} can't be checked.", "Leave it out."
+            )
+    known, unmatched = known_by(baseline, state)
+    sorted_out = sort_out(state.findings, rules, known, comments, today)
+    default = (DEFAULT,) if rules.races is None else ()
+    why = state.unseen()
+    unseen = (Violation(limit=DEFAULT, sentence=why, findings=()),) if why else ()
+    violations = (v for limit in rules.limits or default for v in _violations(limit, sorted_out.counted, state))
+    return CheckVerdict(
+        path=state.name,
+        violations=(*unseen, *violations),
+        counted=sorted_out.counted,
+        exempt=sorted_out.exempt,
+        notes=(*sorted_out.notes, *state.doubts(rules)),
+        unused=(*sorted_out.unused, *map(_still_known, unmatched)),
+        waits_withheld=state.waits_withheld,
     )
 
 
@@ -105,7 +127,7 @@ def sort_out(
     return SortedOut(counted=tuple(counted), exempt=tuple(exempt), notes=tuple(notes), unused=tuple(unused))
 
 
-def still_known(entry: Entry) -> str:
+def _still_known(entry: Entry) -> str:
     """Return the note on a baseline entry that no longer matches."""
     return f"The baseline's {entry.rule} ({entry.op}) no longer occurs: --update-baseline removes it."
 
@@ -174,23 +196,16 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
             yield f"The allow-list's entry for {entry} expired on {entry.expires} ({entry.reason})."
 
 
-def _unseen(analysis: Analysis) -> Iterator[Violation]:
-    """Yield a violation for a trace in which no sync can be seen: it would pass every limit, but prove nothing."""
-    trace = analysis.trace
-    if not trace.is_category(*CALLS, Category.SYNC).any() and not trace.info.capture.pretended:
-        why = "The trace has no device runtime calls, so syncs can't be seen: nothing was checked."
-        yield Violation(limit=DEFAULT, sentence=why, findings=())
-
-
-def _violations(limit: Limit, counted: Sequence[Finding], analysis: Analysis) -> Iterator[Violation]:
+def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Iterator[Violation]:
     """Yield the violations of one limit."""
-    selected = tuple(f for f in counted if within(limit, f))
+    selected = tuple(f for f in counted if _within(limit, f))
     worst = tuple(sorted(selected, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
-    for sentence in _exceeded(limit, selected, analysis):
+    for sentence in _exceeded(limit, selected, state) if selected else ():
         yield Violation(limit=limit, sentence=sentence, findings=worst)
+    yield from state.delays(limit, selected)
 
 
-def within(limit: Limit, finding: Finding) -> bool:
+def _within(limit: Limit, finding: Finding) -> bool:
     """Return whether a limit applies to this finding."""
     attribution = finding.where
     names = {
@@ -203,28 +218,35 @@ def within(limit: Limit, finding: Finding) -> bool:
     return not limit.by or _any(limit.glob, names[limit.by])
 
 
-def _exceeded(limit: Limit, selected: Sequence[Finding], analysis: Analysis) -> Iterator[str]:
-    syncs = sum(f.per_step for f in selected)
-    if limit.syncs is not None and syncs > limit.syncs + HAIR:
-        many = "" if f"{syncs:.3g}" == "1" else "s"
-        yield f"{limit}: {syncs:.3g} sync{many} per step; the limit is {limit.syncs:g}"
-    if limit.wait_ms is not None and selected:
-        wait = sum(f.wait_us for f in selected) / 1e3
-        if analysis.step.waits_withheld:
-            yield f"{limit}: how long it waits is unknown from this trace; the limit is {limit.wait_ms:g} ms"
-        elif wait > limit.wait_ms + HAIR:
-            yield f"{limit}: waits {duration(wait * 1e3)} per step; the limit is {limit.wait_ms:g} ms"
-    if limit.recoverable is not None and selected:
-        part = _recoverable(selected, analysis)
-        if part is None:
-            yield f"{limit}: the savings of removing its syncs are unknown from this trace"
-        elif part > limit.recoverable + HAIR:
-            yield f"{limit}: removing its syncs would save {part:.2%} of the step; the limit is {limit.recoverable:.2%}"
+def _exceeded(limit: Limit, selected: Sequence[Finding], state: State) -> Iterator[str]:
+    if limit.syncs is not None:
+        syncs, rank = state.most(selected, "per_step")
+        if syncs > limit.syncs + HAIR:
+            has, many = f"{rank} has " if rank else "", "" if f"{syncs:.3g}" == "1" else "s"
+            yield f"{limit}: {has}{syncs:.3g} sync{many} per step; the limit is {limit.syncs:g}"
+    if limit.wait_ms is not None:
+        wait, rank = state.most(selected, "wait_us")
+        if state.waits_withheld:
+            yield f"{limit}: how long it waits is unknown; the limit is {limit.wait_ms:g} ms"
+        elif wait / 1e3 > limit.wait_ms + HAIR:
+            whose = f"{rank} " if rank else ""
+            yield f"{limit}: {whose}waits {duration(wait)} per step; the limit is {limit.wait_ms:g} ms"
+    if limit.recoverable is not None:
+        yield from _too_much_to_gain(limit, limit.recoverable, state.saved(selected), state)
 
 
-def _recoverable(selected: Sequence[Finding], analysis: Analysis) -> float | None:
-    """Return the fraction of the step that removing these findings together saves; None without a replay."""
-    if not analysis.replayable or analysis.step.recoverable_us is None:
-        return None
-    projection = analysis.whatif(*(f"id:{f.id}" for f in selected))
-    return max(0.0, projection.saving_us) / projection.baseline_us if projection.baseline_us else 0.0
+def _too_much_to_gain(limit: Limit, allowed: float, saved: tuple[float, float] | None, state: State) -> Iterator[str]:
+    """Yield a sentence if a joint gain, where it is only known to lie between two, may exceed the limit."""
+    if saved is None:
+        yield f"{limit}: the savings of removing its syncs are unknown"
+        return
+    (least, most), of = saved, "of the job's step" if state.size else "of the step"
+    if most <= allowed + HAIR:
+        return
+    if least == most:
+        share = f"{most:.2%} {of}"
+    elif least > allowed + HAIR:
+        share = f"{least:.2%} {of} or more"
+    else:
+        share = f"between {least:.2%} and {most:.2%} {of}"
+    yield f"{limit}: removing its syncs would save {share}; the limit is {allowed:.2%}"

@@ -23,7 +23,7 @@ _VENDOR = re.compile(r"^(cuda|hip|cu|xpu|mtia)(?=[A-Z])")
 
 Place = tuple[str, int, str]
 """File, line, function; empty, 0, empty where unknown."""
-Seen = Mapping[int, tuple[int, float]]
+Seen = Mapping[int, tuple[float, float]]
 """Count and duration of a site's waits, by index of the step."""
 NOWHERE: Place = ("", 0, "")
 
@@ -53,7 +53,7 @@ def sites_of(analysis: Analysis) -> dict[Key, Site]:
     groups: defaultdict[Key, list[Finding]] = defaultdict(list)
     scopes = _without_step_numbers(analysis)
     for finding in analysis.findings:
-        groups[_key(finding, scopes[finding.id])].append(finding)
+        groups[key_of(finding, scopes[finding.id])].append(finding)
     return {key: _site(findings, analysis) for key, findings in groups.items()}
 
 
@@ -72,14 +72,20 @@ def joined(sites: Sequence[Site]) -> Site:
         recoverable_us=sum(gains) if gains else None,
         once_compiled_us=sum(compiled) if compiled else None,
         always=any(s.always for s in sites),
+        ranks=tuple(sorted({rank for s in sites for rank in s.ranks})),
     )
 
 
-def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
+def key_of(finding: Finding, scope: tuple[str, ...] | None = None) -> Key:
+    """Return the site of a finding.
+
+    Args:
+        scope: its scopes, where they are known without step numbers.
+    """
     attribution = finding.where
     return Key(
-        scope=scope,
-        op=attribution.op or without_vendor(finding.api),
+        scope=tuple(map(unnumbered, attribution.scope)) if scope is None else scope,
+        op=without_vendor(attribution.op or finding.api),
         phase=attribution.phase.value,
         intended=finding.diagnosis.intended,
         user=_place(attribution.source, attribution.path),
@@ -142,14 +148,14 @@ def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
 def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
     """Return count and duration of waits by step; waits outside of all steps count for the first."""
     place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
-    waits = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
+    waits = ({place.get(o.where.step, 0): (1.0, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
     return _add(waits)
 
 
 def _add(parts: Iterable[Seen]) -> Seen:
-    total: dict[int, tuple[int, float]] = {}
+    total: dict[int, tuple[float, float]] = {}
     for part in parts:
         for step, (count, wait) in part.items():
-            counted, waited = total.get(step, (0, 0.0))
+            counted, waited = total.get(step, (0.0, 0.0))
             total[step] = (counted + count, waited + wait)
     return total

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from syncscan.facts.period import step_times
-from syncscan.model.analysis import Analysis
+from syncscan.gate.state import State, Timing
 from syncscan.model.diff import Spread, StepChange
-from syncscan.model.step import BOUND_FROM
 
 T95 = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
 """Student's t for 95 %, two-sided, from one degree of freedom on (NIST, Engineering Statistics Handbook, 1.3.6.7.2)."""
@@ -38,18 +36,19 @@ process followed the other and in 7 % of all 6,630; with steps treated as indepe
 (`benchmarks.wandering`)."""
 
 
-def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepChange:
+def step_change(before: State, after: State) -> StepChange:
     """Return the step times of two states: without the profiler where each recording knows that time, else recorded."""
-    both = (*before, *after)
-    unprofiled = all(a.step.unprofiled_us for a in both)
-    means = [[_time(a, unprofiled) for a in side] for side in (before, after)]
-    old, new = (statistics.fmean(times) if times else 0.0 for times in means)
+    sides = before.timings, after.timings
+    unprofiled = all(timing.unprofiled_us for side in sides for timing in side)
+    old, new = (statistics.fmean(timing.step_us(unprofiled) for timing in side) for side in sides)
+    stretch = STRETCH if before.options == after.options else OTHERWISE
+    device_before, device_after = (statistics.fmean(timing.device_us for timing in side) for side in sides)
     return StepChange(
         before_us=old,
         after_us=new,
-        margin_us=_margin(before, after, unprofiled),
+        margin_us=_margin(*sides, None if unprofiled else stretch),
         unprofiled=unprofiled,
-        device_us=(_device(before), _device(after)),
+        device_us=(device_before, device_after),
         why_not=_why_not(before, after),
     )
 
@@ -65,47 +64,28 @@ def difference(before: Spread, after: Spread) -> float:
     return factor * math.sqrt(sum(errors))
 
 
-def _device(side: Sequence[Analysis]) -> float:
-    return statistics.fmean(a.step.device_busy_us + a.step.communication_us for a in side)
-
-
-def _time(analysis: Analysis, unprofiled: bool) -> float:
-    return (analysis.step.unprofiled_us if unprofiled else None) or analysis.step.observed_us
-
-
-def _margin(before: Sequence[Analysis], after: Sequence[Analysis], unprofiled: bool) -> float:
-    """Return the margin, from the spread of recordings if both states have several, else of steps and typical noise."""
-    if len(before) > 1 and len(after) > 1:
-        return difference(*(Spread.of([_time(a, unprofiled) for a in side]) for side in (before, after)))
-    within = difference(*(Spread.of([t for a in side for t in _steps(a, unprofiled)]) for side in (before, after)))
-    stretch = STRETCH if options(before) == options(after) else OTHERWISE
-    again = math.hypot(*(_again(side, None if unprofiled else stretch) for side in (before, after)))
-    return math.hypot(within, NORMAL * again)
-
-
-def _steps(analysis: Analysis, unprofiled: bool) -> Sequence[float]:
-    """Return the times of single steps, µs."""
-    if unprofiled:
-        return analysis.trace.info.capture.unprofiled_steps_us
-    return [time / 1e3 for time in step_times(analysis.trace)]
-
-
-def options(side: Sequence[Analysis]) -> set[tuple[bool, bool]]:
-    """Return the options with which the profiler recorded: stacks, shapes."""
-    return {(a.trace.info.with_stack, a.trace.info.record_shapes) for a in side}
-
-
-def _again(side: Sequence[Analysis], stretch: float | None) -> float:
-    """Return the standard error of recording this state again, µs, from its device and its host.
+def _margin(before: Sequence[Timing], after: Sequence[Timing], stretch: float | None) -> float:
+    """Return the margin, from the spread of recordings if both states have several, else of steps and typical noise.
 
     Args:
         stretch: how differently the profiler slows the host; None for steps without the profiler.
     """
+    unprofiled = stretch is None
+    if len(before) > 1 and len(after) > 1:
+        return difference(*(Spread.of([timing.step_us(unprofiled) for timing in side]) for side in (before, after)))
+    within = difference(
+        *(Spread.of([us for timing in side for us in timing.steps(unprofiled)]) for side in (before, after))
+    )
+    return math.hypot(within, NORMAL * math.hypot(*(_again(side, stretch) for side in (before, after))))
+
+
+def _again(side: Sequence[Timing], stretch: float | None) -> float:
+    """Return the standard error of recording this state again, µs, from its device and its host."""
     errors = []
-    for analysis in side:
-        time = _time(analysis, stretch is None)
-        own = _host_again(_steps(analysis, True)) if stretch is None else stretch
-        errors.append(math.hypot(AGAIN * time, own * time * _of_host(analysis)))
+    for timing in side:
+        step = timing.step_us(stretch is None)
+        host = _host_again(timing.steps(True)) if stretch is None else stretch
+        errors.append(math.hypot(AGAIN * step, host * step * timing.of_host))
     return math.hypot(*errors) / max(1, len(errors))
 
 
@@ -118,23 +98,16 @@ def _host_again(steps: Sequence[float]) -> float:
     return math.hypot(HOST_AGAIN, WANDERS * math.sqrt(max(0.0, shared)) / mean)
 
 
-def _of_host(analysis: Analysis) -> float:
-    """Return the fraction of a recorded step that its host can lengthen: 0 where the device sets the pace."""
-    step = analysis.step
-    works = (step.device_busy_us + step.communication_us) / step.observed_us if step.observed_us else 0.0
-    return 0.0 if works >= BOUND_FROM else 1 - works
-
-
-def _why_not(before: Sequence[Analysis], after: Sequence[Analysis]) -> str:
+def _why_not(before: State, after: State) -> str:
     """Return why the two states' steps can't be compared; empty where they can."""
-    sources = [{a.trace.steps_found.by for a in side} for side in (before, after)]
-    if sources[0] != sources[1]:
+    if before.size != after.size:
+        return f"The jobs have {before.facts.ranks} and {after.facts.ranks} ranks."
+    if before.steps_by != after.steps_by:
         return "Steps were found in different ways, so a step of one isn't a step of the other."
-    devices = [{name for a in side for name in a.trace.info.devices} for side in (before, after)]
-    if devices[0] != devices[1]:
-        return f"They were recorded on different devices: {_names(devices[0])}, and {_names(devices[1])}."
+    if before.devices != after.devices:
+        return f"They were recorded on different devices: {_names(before.devices)}, and {_names(after.devices)}."
     return ""
 
 
-def _names(devices: set[str]) -> str:
+def _names(devices: Collection[str]) -> str:
     return ", ".join(sorted(devices)) or "none that they name"

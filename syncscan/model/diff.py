@@ -1,4 +1,4 @@
-"""Differences between two states of a program: syncs that are removed, new or changed, and the step time gained."""
+"""Differences between two states of a program or job: syncs removed, new or changed, and the step time gained."""
 
 from __future__ import annotations
 
@@ -44,13 +44,16 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings at one place, whatever their rules, as matched between two states; times in µs per step."""
+    """The findings at one place, whatever their rules, as matched between two states; times in µs per step.
+
+    A job's site counts as one step, with the means of the rank that waits the most; its gain is the job's.
+    """
 
     findings: tuple[Finding, ...]
     """Findings of all recordings of the state, those of the first recording first, longest wait first."""
     steps: int
     """Steps of all recordings."""
-    seen: Mapping[int, tuple[int, float]]
+    seen: Mapping[int, tuple[float, float]]
     """Count and wait in each step that has the site, by the step's index."""
     bubble_us: float
     recoverable_us: float | None
@@ -59,6 +62,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Mean gain once the network is compiled and no other sync is left; None where that isn't projected."""
     always: bool
     """Whether one of the recordings has it in every step."""
+    ranks: tuple[int, ...] = ()
+    """Ranks of a job that have it, ascending."""
 
     @property
     def first(self) -> Finding:
@@ -102,15 +107,16 @@ class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
     how_long: bool = False
     """Whether it waits longer or shorter, by more than noise."""
 
+    other_ranks: bool = False
+    """Whether a job's ranks that have it differ from before."""
+
     @property
-    def more_often(self) -> bool:
-        """Return whether it waits more often than before."""
-        return (
-            self.how_often
-            and self.after is not None
-            and self.before is not None
-            and (self.after.per_step > self.before.per_step)
-        )
+    def worse(self) -> bool:
+        """Return whether it is new, or waits more often or on more ranks than before."""
+        if self.before is None or self.after is None:
+            return self.change is SiteStatus.NEW
+        often = self.how_often and self.after.per_step > self.before.per_step
+        return often or (self.other_ranks and len(self.after.ranks) > len(self.before.ranks))
 
     @property
     def site(self) -> Site:
@@ -172,12 +178,18 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiffState(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two states: its recordings and their total number of steps."""
+    """One of two states: its recordings and their total number of steps, or a job's common ones."""
 
     paths: tuple[str, ...]
     steps: int
     device: str
     bound: str
+    ranks: int | None = None
+    """Ranks of a job; None without one."""
+    held_up_us: float | None = None
+    """How much later than a job's others the latest rank arrives; mean per step."""
+    holders: tuple[int, ...] = ()
+    """Ranks that are the latest of a step, worst first."""
 
 
 class HabitChange(msgspec.Struct, frozen=True):
@@ -188,7 +200,7 @@ class HabitChange(msgspec.Struct, frozen=True):
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
-    """Two states of a program, compared place by place and as a whole."""
+    """Two states of a program or job, compared place by place and as a whole."""
 
     before: DiffState
     after: DiffState
@@ -209,8 +221,13 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def worse(self) -> tuple[SiteChange, ...]:
-        """Places that are new or wait more often, except intended waits."""
-        return tuple(c for c in self.changes if not c.site.intended and (c.change is SiteStatus.NEW or c.more_often))
+        """Places that are new or wait more often or on more ranks, except intended waits."""
+        return tuple(c for c in self.changes if not c.site.intended and c.worse)
+
+    @property
+    def of_job(self) -> bool:
+        """Return whether the states are of a job."""
+        return self.before.ranks is not None
 
     def of(self, change: SiteStatus) -> tuple[SiteChange, ...]:
         """Return the places with this change."""

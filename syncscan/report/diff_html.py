@@ -22,21 +22,23 @@ MAX_ROWS = 100
 """Rows per table; JSON has them all."""
 
 
-def render(diff: Diff, before: Analysis, after: Analysis) -> str:
+def render(diff: Diff, before: Analysis | None = None, after: Analysis | None = None) -> str:
     """Return the diff as one HTML document.
 
     Args:
-        before: a recording of the earlier state, of which a step is drawn.
+        before: a recording of the earlier state, of which a step is drawn; None for a job.
         after: one of the later state, likewise.
     """
     story = story_of(diff)
+    said = (*story.moved, story.step, story.held_up, story.promise, story.habits)
+    drawn = step_picture.measured(before, after) if before and after else None
     return template("diff.html.j2").render(
         version=__version__,
         style=asset("page.css") + step_picture.style() + asset("diff.css"),
-        picture=step_picture.in_page(step_picture.measured(before, after)),
+        picture=step_picture.in_page(drawn),
         verdict=shown(f"{story.verdict}.", 300),
         states=[(name, shown(facts, 200)) for name, facts in (("before", story.before), ("after", story.after))],
-        said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text],
+        said=[shown(sentences(text), 600) for text in said if text],
         tables=list(_tables(story)),
         same=story.same,
         notes=[shown(note, 600) for note in story.notes],

@@ -50,6 +50,7 @@ class SiteDocument(Struct, frozen=True):
 
     ids: tuple[str, ...]
     rules: tuple[str, ...]
+    ranks: Annotated[tuple[int, ...], about("ranks of a job that have it")]
     source: Source | None
     called_from: Source | None
     per_step: float
@@ -72,6 +73,7 @@ class ChangeDocument(Struct, frozen=True):
     intended: bool
     waits_more_or_less_often: bool
     waits_longer_or_shorter: bool
+    on_other_ranks: Annotated[bool, about("for jobs only")]
     before: SiteDocument | None
     after: SiteDocument | None
 
@@ -85,7 +87,7 @@ class HabitChangeDocument(Struct, frozen=True):
 
 
 class DiffDocument(Document, frozen=True):
-    """The changes from one recording to another."""
+    """The changes from one recording or job to another."""
 
     verdict: str
     before: DiffState
@@ -152,6 +154,7 @@ def _change(change: SiteChange) -> ChangeDocument:
         intended=change.site.intended,
         waits_more_or_less_often=change.how_often,
         waits_longer_or_shorter=change.how_long,
+        on_other_ranks=change.other_ranks,
         before=_site(change.before),
         after=_site(change.after),
     )
@@ -163,6 +166,7 @@ def _site(site: Site | None) -> SiteDocument | None:
     return SiteDocument(
         ids=tuple(dict.fromkeys(f.id for f in site.findings)),
         rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
+        ranks=site.ranks,
         source=site.first.where.source,
         called_from=site.first.where.in_library,
         per_step=site.per_step,

@@ -18,7 +18,7 @@ def render(diff: Diff) -> str:
     story = story_of(diff)
     parts = [f"### {escaped(story.verdict)}", f"{escaped(story.before)} → {escaped(story.after)}"]
     parts += [f"→ {escaped(sentence)}." for sentence in story.moved]
-    parts += [escaped(sentence) for sentence in (story.step, story.promise, story.habits) if sentence]
+    parts += [escaped(sentence) for sentence in (story.step, story.held_up, story.promise, story.habits) if sentence]
     for kind, changes in story.changes.items():
         parts += [f"**{TITLES[kind]}**", "\n".join(_table(changes))]
     parts += [f"{story.same}."] * bool(story.same)

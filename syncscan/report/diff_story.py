@@ -11,6 +11,7 @@ from pathlib import PurePath
 import msgspec
 
 from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, PromiseOutcome, Site, SiteChange, SiteStatus
+from syncscan.report.fleet_story import rank_phrase, runs
 from syncscan.report.phrases import places, sentences, what, worth_more_compiled
 from syncscan.report.units import duration, percent, range_of, times, within
 
@@ -29,6 +30,8 @@ TITLES = {
 }
 WORKS = 0.05
 """Device work that changed by more than this fraction is reported: the two states then compute different things."""
+HOLDERS = 4
+"""Delaying ranks that are named."""
 MOVES = 3
 """Moved waits that are listed one by one."""
 _PROVE = "syncscan prove measures both alternately until the result is certain"
@@ -53,6 +56,8 @@ class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     moved: tuple[str, ...]
     step: str
+    held_up: str
+    """Sentence on a job's latest rank; empty for one rank."""
     promise: str
     habits: str
     """Sentence on the habits that appeared or disappeared; empty if none did."""
@@ -63,13 +68,14 @@ class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
 
 def story_of(diff: Diff) -> DiffStory:
     """Return the story of a diff."""
-    texts = {kind: tuple(_change_text(c) for c in diff.of(kind)) for kind in TITLES}
+    texts = {kind: tuple(_change_text(c, diff) for c in diff.of(kind)) for kind in TITLES}
     return DiffStory(
         before=_state(diff.before),
         after=_state(diff.after),
         verdict=_verdict(diff),
         moved=tuple(_all_moved(diff)),
         step=_step(diff),
+        held_up=_held_up(diff),
         promise=_promise(diff),
         habits=_habits(diff),
         changes={kind: changes for kind, changes in texts.items() if changes},
@@ -79,10 +85,15 @@ def story_of(diff: Diff) -> DiffStory:
 
 
 def _state(state: DiffState) -> str:
-    names = [PurePath(path).name or path for path in state.paths]
-    many = f" and {len(names) - 1} more" if len(names) > 1 else ""
     steps = f"{state.steps} step{'s' * (state.steps != 1)}"
-    return " · ".join(part for part in (f"{names[0]}{many}", steps, state.device) if part)
+    return " · ".join(part for part in (_recorded(state), steps, state.device) if part)
+
+
+def _recorded(state: DiffState) -> str:
+    if state.ranks is not None:
+        return f"{state.ranks} rank{'s' * (state.ranks != 1)}"
+    names = [PurePath(path).name or path for path in state.paths]
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _verdict(diff: Diff) -> str:
@@ -114,27 +125,35 @@ def _same(diff: Diff) -> str:
     return f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else ""
 
 
-def _change_text(change: SiteChange) -> ChangeText:
+def _change_text(change: SiteChange, diff: Diff) -> ChangeText:
     finding = change.site.first
     return ChangeText(
         sign=SIGNS[change.change],
         what=f"{finding.rule}: {what(finding)}",
         where=places(finding.where) or " › ".join(finding.where.scope),
-        numbers=_numbers(change),
+        numbers=_numbers(change, diff),
     )
 
 
-def _numbers(change: SiteChange) -> str:
+def _numbers(change: SiteChange, diff: Diff) -> str:
     if change.before is None or change.after is None:
-        site = change.site
-        verb = "waited" if change.after is None else "waits"
-        return f"{verb} {duration(site.wait_us)} per step, {times(site.per_step)}{_would_save(change)}"
+        site, verb = change.site, "waited" if change.after is None else "waits"
+        ranks = _on(site, diff.before if change.after is None else diff.after)
+        sentence = f"{verb} {duration(site.wait_us)} per step, {times(site.per_step)}{_would_save(change)}"
+        return f"{ranks}, {sentence}" if ranks else sentence
     parts = []
+    if change.other_ranks:
+        parts.append(f"{_on(change.after, diff.after)}, {_on(change.before, diff.before)} before")
     if change.how_often:
         parts.append(f"waits {times(change.after.per_step)}, {times(change.before.per_step)} before")
     if change.how_long:
         parts.append(f"waits {duration(change.after.wait_us)} per step, {duration(change.before.wait_us)} before")
     return "; ".join(parts)
+
+
+def _on(site: Site, state: DiffState) -> str:
+    """Return the ranks of a job that have a site; empty for one rank."""
+    return rank_phrase(site.ranks, state.ranks) if state.ranks is not None else ""
 
 
 def _would_save(change: SiteChange) -> str:
@@ -166,17 +185,33 @@ def _name(site: Site) -> str:
 
 def _step(diff: Diff) -> str:
     s = diff.step
+    step = "The job's step" if diff.of_job else "The step"
     if s.why_not:
-        return sentences("The step's time can't be compared", s.why_not)
-    basis = "without the profiler" if s.unprofiled else "in the trace"
-    took = f"The step takes {duration(s.after_us)} {basis}, {duration(s.before_us)} before"
+        return sentences(f"{step}'s time can't be compared", s.why_not)
+    basis = "without the profiler" if s.unprofiled else "in the traces" if diff.of_job else "in the trace"
+    took = f"{step} takes {duration(s.after_us)} {basis}, {duration(s.before_us)} before"
     if s.distinguishable:
         shorter = "shorter" if s.saving_us > 0 else "longer"
         part = percent(abs(s.saving_us), s.before_us)
         sentence = f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})"
     else:
         sentence = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
-    return sentences(sentence, _uncertain(diff), _work(diff), "" if s.distinguishable else _PROVE)
+    prove = "" if s.distinguishable or diff.of_job else _PROVE  # it starts no job
+    return sentences(sentence, _uncertain(diff), _work(diff), prove)
+
+
+def _held_up(diff: Diff) -> str:
+    if not diff.of_job:
+        return ""
+    return f"The latest rank of a step delays the others by {_late(diff.after)}, {_late(diff.before)} before."
+
+
+def _late(state: DiffState) -> str:
+    if not state.holders or state.held_up_us is None:
+        return "nothing measurable"
+    ranks = ", ".join(runs(sorted(state.holders[:HOLDERS])))
+    more = ", …" if len(state.holders) > HOLDERS else ""
+    return f"{duration(state.held_up_us)} (rank{'s' * (len(state.holders) > 1)} {ranks}{more})"
 
 
 def _uncertain(diff: Diff) -> str:
@@ -213,7 +248,7 @@ def _promise(diff: Diff) -> str:
     if p is None:
         return ""
     saves = f"{within(p.saving_us, p.range_us)} ({range_of(p.range_us)})"
-    sentence = f"Removing these syncs was projected to save {saves}"
+    sentence = f"Removing these syncs was projected to save {'the job ' * diff.of_job}{saves}"
     if p.kept is PromiseOutcome.UNKNOWN:
         return sentences(sentence, "These recordings can't show whether it did")
     measured = f"measured: {duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"

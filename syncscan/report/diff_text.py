@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.diff import Diff
-from syncscan.report.change_lines import change_lines, ending
-from syncscan.report.diff_story import TITLES, DiffStory, story_of
+from syncscan.model.diff import Diff, SiteStatus
+from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
+
+_COLORS = {
+    SiteStatus.NEW: "bold red",
+    SiteStatus.CHANGED: "yellow",
+    SiteStatus.GONE: "green",
+    SiteStatus.OCCASIONAL: "dim",
+}
+SHOWN = 20
+"""Places shown per kind of change; JSON has them all."""
 
 
 def render(diff: Diff, width: int = 100, color: bool = False) -> str:
@@ -30,8 +39,27 @@ def _parts(story: DiffStory) -> Iterator[RenderableType]:
     yield Text(f"{story.verdict}.", "bold")
     for sentence in story.moved:
         yield Text.assemble(("→ ", "bold green"), printable(f"{sentence}."))
-    for sentence in (story.step, story.promise, story.habits):
+    for sentence in (story.step, story.held_up, story.promise, story.habits):
         if sentence:
             yield Text(printable(sentence))
-    yield from change_lines(story.changes, TITLES, 120)
-    yield from ending(story.same, story.notes)
+    for kind, changes in story.changes.items():
+        yield Text(f"{TITLES[kind]}:", "bold")
+        yield _table(changes[:SHOWN], _COLORS[kind])
+        if len(changes) > SHOWN:
+            yield Text(f" … and {len(changes) - SHOWN} more in --format json.")
+    if story.same:
+        yield Text(f"{story.same}.", "dim")
+    for note in story.notes:
+        yield Text(f"note: {printable(note)}", "dim")
+
+
+def _table(changes: Sequence[ChangeText], color: str) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for change in changes:
+        grid.add_row(Text(f" {change.sign}", color), Text(printable(change.what, 160), "bold"))
+        for line in (change.where, change.numbers):
+            if line:
+                grid.add_row("", Text(printable(line, 240)))
+    return grid

@@ -75,7 +75,7 @@ def test_one_more_where_lines_are_not_known_is_more_often() -> None:
     difference = diff([replace(ITEM, line=0)], [replace(ITEM, line=0)] * 2)
     assert set(told(difference)) == {"changed"}
     (change,) = difference.changes
-    assert (change.more_often, change.how_long) == (True, False)
+    assert (change.worse, change.how_long) == (True, False)
     assert difference.worse == difference.changes
 
 

@@ -16,12 +16,10 @@ from syncscan import api
 from syncscan.fleet.join import join
 from syncscan.fleet.rank import read_rank
 from syncscan.gate import baseline
-from syncscan.gate.fleet_comparison import diff_fleets
 from syncscan.model.check import Limit, Rules
 from syncscan.report import (
     check_json,
     diff_json,
-    fleet_diff_json,
     fleet_json,
     proof_json,
     saved,
@@ -131,7 +129,7 @@ def test_a_job_follows_its_schema() -> None:
     before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
     assert wrong("fleet", fleet_json.render(before)) == []
     assert wrong("fleet", fleet_json.render(after)) == []
-    assert wrong("fleet-diff", fleet_diff_json.render(diff_fleets(before, after))) == []
+    assert wrong("diff", diff_json.render(api.diff(before, after))) == []
 
 
 @pytest.mark.parametrize("value", [PROOF, NOISY])

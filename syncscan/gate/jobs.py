@@ -1,0 +1,227 @@
+"""A job of many ranks, as checks and diffs read it: figures are those of the rank with the most, gains the job's."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from syncscan.gate.recordings import Recordings
+from syncscan.gate.sites import Key, key_of
+from syncscan.gate.state import HAIR, GainShare, State, Timing
+from syncscan.model.analysis import Analysis
+from syncscan.model.check import Limit, Rules, Violation
+from syncscan.model.diff import DiffState, Site
+from syncscan.model.finding import Attribution, Cause, Confidence, Diagnosis, Finding, Gain, Phase, Severity, Source
+from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, LateCause
+from syncscan.model.rank import RankFinding
+
+NO_RACES = (
+    "Races weren't checked, as a job's traces are joined without them: check a rank's trace by itself, or a dry run, "
+    "`syncscan dryrun -o NAME.syncscan.json …`."
+)
+_CAUSES = {cause.value: cause for cause in Cause}
+_PHASES = {phase.value: phase for phase in Phase}
+
+
+class JobState(State):
+    """The ranks of a job in one state."""
+
+    tells_owner = False
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        count = len(fleet.ranks)
+        self.name = f"job of {count} rank{'s' * (count != 1)}"
+        self.size = fleet.world_size or count
+        self.steps_by = frozenset(rank.of.numbered for rank in fleet.ranks)
+        self.waits_withheld = any(rank.of.wait_us is None for rank in fleet.ranks)
+        late: defaultdict[int, float] = defaultdict(float)
+        for entry in fleet.lateness:
+            late[entry.rank] += entry.late_us
+        self.facts = DiffState(
+            paths=tuple(rank.of.path for rank in fleet.ranks),
+            steps=len(fleet.steps),
+            device="",
+            bound="",
+            ranks=count,
+            held_up_us=sum(late.values()) / max(1, len(fleet.steps)),
+            holders=tuple(sorted(late, key=lambda rank: (-late[rank], rank))),
+        )
+
+    @cached_property
+    def findings(self) -> Sequence[Finding]:
+        """Its findings, each with the waits per step of the rank with the most."""
+        often: defaultdict[str, float] = defaultdict(float)
+        for rank in self.fleet.ranks:
+            for f in rank.of.findings:
+                often[f.id] = max(often[f.id], f.per_step)
+        return [as_finding(f, often.get(f.id, f.first.per_step)) for f in self.fleet.findings]
+
+    @cached_property
+    def sites(self) -> Mapping[Key, Site]:
+        """Its findings by place, over rules and ranks."""
+        groups: defaultdict[Key, list[Finding]] = defaultdict(list)
+        for finding in self.findings:
+            groups[key_of(finding)].append(finding)
+        ranks = {f.id: f.ranks for f in self.fleet.findings}
+        return {key: _site(findings, ranks) for key, findings in groups.items()}
+
+    @property
+    def timings(self) -> Sequence[Timing]:
+        """The job's step; each recorded one as the median over the ranks."""
+        fleet = self.fleet
+        times: defaultdict[int, list[float]] = defaultdict(list)
+        for rank in fleet.ranks:
+            for step in rank.of.steps:
+                times[step.number].append((step.end - step.begin) / 1e3)
+        return [
+            Timing(
+                observed_us=fleet.observed_us,
+                unprofiled_us=fleet.unprofiled_us,
+                device_us=max((rank.of.busy_us for rank in fleet.ranks), default=0.0),  # collectives wait for others
+                steps_us=[statistics.median(times[number]) for number in fleet.steps if times[number]],
+            )
+        ]
+
+    def projected(self, removed: Sequence[Site]) -> Sequence[GainShare]:
+        """Return what was projected without these sites: exact for one finding or all, bounded for several."""
+        fleet, findings = self.fleet, [f for site in removed for f in site.findings]
+        gains = [f.gain for f in findings if f.gain]
+        if not gains or not fleet.baseline_us or fleet.recoverable_us is None or fleet.recoverable_range_us is None:
+            return []
+        best = max(gains, key=lambda gain: gain.recoverable_us)
+        saving, (low, high) = best.recoverable_us, best.range_us
+        if len(findings) == len(self.findings):
+            saving, (low, high) = fleet.recoverable_us, fleet.recoverable_range_us
+        elif len(findings) > 1:
+            saving = min(sum(gain.recoverable_us for gain in gains), fleet.recoverable_us)
+            high = fleet.recoverable_range_us[1]
+        return [GainShare(*(us / fleet.baseline_us for us in (saving, low, max(high, saving))))]
+
+    def most(self, selected: Sequence[Finding], field: str) -> tuple[float, str]:
+        """Return the largest sum of a field over these findings on one rank, and that rank."""
+        ids, ranks = {f.id for f in selected}, self.fleet.ranks
+        sums = [(sum(getattr(f, field) for f in rank.of.findings if f.id in ids), -rank.number) for rank in ranks]
+        most, rank = max(sums, default=(0.0, 0))
+        return most, f"rank {-rank}"
+
+    def saved(self, selected: Sequence[Finding]) -> tuple[float, float] | None:
+        """Return the fraction of the job's step: for several findings between the best single gain and that of all."""
+        fleet = self.fleet
+        if not fleet.baseline_us or fleet.recoverable_us is None:
+            return None
+        every = fleet.recoverable_us / fleet.baseline_us
+        gains = [f.gain.recoverable_us / fleet.baseline_us for f in selected if f.gain]
+        if len(selected) == 1 and gains:
+            return gains[0], gains[0]
+        return (every, every) if len(selected) == len(self.findings) else (max(gains, default=0.0), every)
+
+    def unseen(self) -> str:
+        """Return whether no rank has device work: the job would pass every limit, but prove nothing."""
+        if any(rank.of.busy_us or rank.of.communication_us for rank in self.fleet.ranks):
+            return ""
+        return "No rank's trace has device work, so syncs can't be seen: nothing was checked."
+
+    def delays(self, limit: Limit, selected: Sequence[Finding]) -> Iterator[Violation]:
+        """Yield the violation of a limit on delays: for any reason, or with a selector only behind these syncs."""
+        fleet = self.fleet
+        if limit.held_up is None:
+            return
+        if not fleet.matched:
+            why = f"{limit}: which rank delays the job is unknown, since no collective of its ranks could be matched"
+            yield Violation(limit=limit, sentence=why, findings=())
+            return
+        by_id = {f.id: f for f in selected}
+        behind = [x for x in fleet.lateness if x.cause is LateCause.SYNC and x.finding in by_id]
+        counts = behind if limit.by else fleet.lateness
+        part = sum(x.late_us for x in counts) / max(1, len(fleet.steps)) / (fleet.observed_us or 1.0)
+        if part > limit.held_up + HAIR:
+            worst = max(counts, key=lambda x: x.late_us)
+            late = f"the latest ranks delay the job for {part:.2%} of its step, rank {worst.rank} the most"
+            guilty = tuple(by_id[id] for id in dict.fromkeys(x.finding for x in behind))
+            sentence = f"{limit}: {late}; the limit is {limit.held_up:.2%}"
+            yield Violation(limit=limit, sentence=sentence, findings=guilty)
+
+    def doubts(self, rules: Rules) -> Iterator[str]:
+        """Yield which traces weren't checked, and whether the profiler may be why a rank is late."""
+        missing, unread, stretch = len(self.fleet.missing), len(self.fleet.unread), self.fleet.stretch or 0.0
+        if missing:
+            have, were = ("has", "was") if missing == 1 else ("have", "were")
+            yield f"{missing} of {self.fleet.world_size} ranks {have} no readable trace and {were} not checked."
+        if unread:
+            yield f"{unread} trace{'s' * (unread != 1)} couldn't be read."
+        if any(limit.held_up is not None for limit in rules.limits) and stretch > STRETCHED:
+            yield f"The profiler makes the step {stretch:.1f} times as long: without it, other ranks may be late."
+        if rules.races is not None:
+            yield NO_RACES
+
+    def lacks(self, name: str) -> Iterator[str]:
+        """Yield which ranks have no trace, and whether the job has no replay."""
+        if self.fleet.missing:
+            yield f"The job {name} is missing the traces of {len(self.fleet.missing)} ranks."
+        if not self.fleet.replayed:
+            yield f"The job {name} can't be replayed, so the cost of its syncs to the job is unknown."
+
+
+def state_of(of: Analysis | Fleet) -> State:
+    """Return a recording or a job as checks read it."""
+    return JobState(of) if isinstance(of, Fleet) else Recordings([of])
+
+
+def _site(findings: Sequence[Finding], ranks: Mapping[str, tuple[int, ...]]) -> Site:
+    gains = [f.gain.recoverable_us for f in findings if f.gain]
+    return Site(
+        findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
+        steps=1,
+        seen={0: (sum(f.per_step for f in findings), sum(f.wait_us for f in findings))},
+        bubble_us=sum(f.bubble_us for f in findings),
+        recoverable_us=sum(gains) if gains else None,
+        always=True,
+        ranks=tuple(sorted({rank for f in findings for rank in ranks[f.id]})),
+    )
+
+
+def as_finding(f: JobFinding, per_step: float) -> Finding:
+    """Return a job's finding as that of a trace; its gain is the job's."""
+    first = f.first
+    return Finding(
+        id=first.id,
+        diagnosis=Diagnosis(
+            rule=first.rule,
+            name=first.rule,
+            cause=_CAUSES.get(first.cause, Cause.UNKNOWN),
+            title=first.title,
+            why="",
+            fix=first.fix,
+            when_fine="",
+            intended=first.intended,
+        ),
+        where=_attribution(first),
+        severity=Severity.INFO if first.intended else Severity.LOW,
+        confidence=Confidence.HIGH,
+        api=first.op,
+        count=0,
+        per_step=per_step,
+        wait_us=f.wait_us or 0.0,
+        bubble_us=f.bubble_us or 0.0,
+        occurrences=(),
+        gain=None if f.gain_us is None else Gain(f.gain_us, f.range_us or (f.gain_us, f.gain_us), 0.0),
+    )
+
+
+def _attribution(f: RankFinding) -> Attribution:
+    return Attribution(
+        op=f.op,
+        op_stack=(),
+        scope=f.scope,
+        module=(),
+        source=Source(f.file, f.line, f.function, exact=True) if f.file else None,
+        framework=None,
+        owner="unknown",
+        phase=_PHASES.get(f.phase, Phase.OTHER),
+        thread="",
+        step=None,
+        path=f.file,
+    )

@@ -1,0 +1,127 @@
+"""Recordings of one state of a program, as checks and diffs read them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from syncscan.facts.period import step_times
+from syncscan.gate.match import matched
+from syncscan.gate.sites import Key, joined, sites_of
+from syncscan.gate.state import GainShare, State, Timing
+from syncscan.model.analysis import Analysis
+from syncscan.model.diff import DiffState, Site
+from syncscan.model.finding import Finding
+from syncscan.model.trace import CALLS, Category
+
+
+class Recordings(State):
+    """One or more recordings of a program in one state; a check reads a single one."""
+
+    def __init__(self, analyses: Sequence[Analysis]) -> None:
+        self.analyses = analyses
+        first = analyses[0]
+        info = first.trace.info
+        self.name = info.path
+        self.facts = DiffState(
+            paths=tuple(a.trace.info.path for a in analyses),
+            steps=sum(a.step.count for a in analyses),
+            device=info.devices[0] if info.devices else "",
+            bound=first.step.bound.value,
+        )
+        self.steps_by = frozenset(a.trace.steps_found.by for a in analyses)
+        self.devices = frozenset(name for a in analyses for name in a.trace.info.devices)
+        self.options = frozenset((a.trace.info.with_stack, a.trace.info.record_shapes) for a in analyses)
+        self.waits_withheld = any(a.step.waits_withheld for a in analyses)
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """The findings of the first recording."""
+        return self.analyses[0].findings
+
+    @cached_property
+    def sites(self) -> Mapping[Key, Site]:
+        """The sites of all recordings, merged by place."""
+        sites: dict[Key, Site] = {}
+        steps = 0
+        for analysis in self.analyses:
+            added, count = sites_of(analysis), max(1, analysis.step.count)
+            grown: dict[Key, Site] = {}
+            for site, other in matched(sites, added):
+                earlier = joined([sites[k] for k in site]) if site else None
+                later = joined([added[k] for k in other]) if other else None
+                grown[(*site, *other)[0]] = _appended(earlier, steps, later, count)
+            sites, steps = grown, steps + count
+        return sites
+
+    @cached_property
+    def timings(self) -> Sequence[Timing]:
+        """The step's times in each recording."""
+        return [
+            Timing(
+                observed_us=a.step.observed_us,
+                unprofiled_us=a.step.unprofiled_us,
+                device_us=a.step.device_busy_us + a.step.communication_us,
+                steps_us=[time / 1e3 for time in step_times(a.trace)],
+                unprofiled_steps_us=a.trace.info.capture.unprofiled_steps_us,
+            )
+            for a in self.analyses
+        ]
+
+    def projected(self, removed: Sequence[Site]) -> Sequence[GainShare]:
+        """Return what each recording's replay projects without these sites."""
+        ids = {f.id for site in removed for f in site.findings}
+        present = [(a, [f for f in a.findings if f.id in ids]) for a in self.analyses]
+        shares = (_share(analysis, findings) for analysis, findings in present if findings)
+        return [share for share in shares if share is not None]
+
+    def most(self, selected: Sequence[Finding], field: str) -> tuple[float, str]:
+        """Return the sum of a field over these findings."""
+        return sum(getattr(f, field) for f in selected), ""
+
+    def saved(self, selected: Sequence[Finding]) -> tuple[float, float] | None:
+        """Return the fraction of the step that removing these findings together saves, as replayed."""
+        share = _share(self.analyses[0], selected)
+        return (share.gain, share.gain) if share else None
+
+    def unseen(self) -> str:
+        """Return whether the trace has no calls, in which syncs could be seen."""
+        trace = self.analyses[0].trace
+        if trace.is_category(*CALLS, Category.SYNC).any() or trace.info.capture.pretended:
+            return ""
+        return "The trace has no device runtime calls, so syncs can't be seen: nothing was checked."
+
+
+def _appended(earlier: Site | None, steps: int, later: Site | None, count: int) -> Site:
+    """Return a site of several recordings, extended by one more; it doesn't wait in recordings that don't have it."""
+    sites = [site for site in (earlier, later) if site]
+    seen = {**(earlier.seen if earlier else {}), **{steps + n: at for n, at in (later.seen if later else {}).items()}}
+    return Site(
+        findings=tuple(f for site in sites for f in site.findings),
+        steps=steps + count,
+        seen=seen,
+        bubble_us=statistics.fmean(site.bubble_us for site in sites),
+        recoverable_us=_mean(site.recoverable_us for site in sites),
+        once_compiled_us=_mean(site.once_compiled_us for site in sites),
+        always=any(site.always for site in sites),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _share(analysis: Analysis, findings: Sequence[Finding]) -> GainShare | None:
+    """Return what removing these findings saves; their ids are matched literally, not as globs."""
+    if not analysis.replayable or analysis.step.recoverable_us is None:
+        return None
+    projection = analysis.whatif(*(f"id:{_literal(f.id)}" for f in findings))
+    base = projection.baseline_us or 1.0
+    low, high = projection.range_us
+    return GainShare(*(max(0.0, saving) / base for saving in (projection.saving_us, base - high, base - low)))
+
+
+def _literal(id: str) -> str:
+    return id.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
