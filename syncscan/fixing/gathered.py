@@ -13,7 +13,6 @@ from syncscan.fixing.program_file import File
 
 _LINEAR = frozenset("neg float double detach clone".split())
 _METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos clamp clamp_min clamp_max".split())
-"""They have a finite gradient at 0."""
 _COMPARISONS = frozenset("eq ne lt le gt ge".split())
 _OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.BitAnd, ast.BitOr)
 _ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -91,8 +90,6 @@ class _GatherReader:
     def __init__(self, file: File, mask: ast.expr | None) -> None:
         self._file, self._mask = file, mask
         self._tensors: list[ast.expr] = []
-        self._guarded = False
-        """Whether what the mask doesn't pick is taken for 0, as its own value may have no finite gradient."""
 
     def whole(self, node: ast.expr) -> Gathered | None:
         source = self._of(node)
@@ -101,10 +98,7 @@ class _GatherReader:
         tensors = tuple(self._tensors)
         grad = any(t.grad for t in self._file.seen(node).tensors)
         if grad and not _is_linear(node):
-            if not _is_finite(node):
-                return None
-            self._guarded = True
-            source = self._of(node) or ""
+            return None  # an element that the mask leaves out may have no finite gradient
         return Gathered(self._mask, tensors, source, grad)
 
     def _alike(self) -> bool:
@@ -140,9 +134,6 @@ class _GatherReader:
         self._mask = self._mask or by
         self._tensors.append(of)
         source = file.text.code(of)
-        if self._guarded:
-            where = questions.with_dims(file.text.code(by), tensor.dims - mask.dims, questions.is_simple(by))
-            return f"torch.where({where}, {source}, 0)"
         return source if questions.is_simple(of) else f"({source})"
 
     def _of_pair(self, node: ast.expr, first: ast.expr, second: ast.expr) -> str | None:
@@ -224,19 +215,6 @@ def _is_linear(node: ast.expr) -> bool:
             if not (isinstance(inner.op, ast.Add | ast.Sub) or scales or divides):
                 return False
         if (name := _method(inner)) and name not in _LINEAR:
-            return False
-    return True
-
-
-def _is_finite(node: ast.expr) -> bool:
-    """Return whether the gradient at 0 is finite, so that 0 in the place of what isn't picked adds nothing."""
-    for inner in _around_selections(node):
-        if isinstance(inner, ast.BinOp) and not isinstance(inner.op, ast.Add | ast.Sub | ast.Mult):
-            divides = isinstance(inner.op, ast.Div) and not _selects(inner.right)
-            squares = isinstance(inner.op, ast.Pow) and isinstance(inner.right, ast.Constant) and inner.right.value == 2
-            if not (divides or squares):
-                return False
-        if (name := _method(inner)) and name not in _METHODS:
             return False
     return True
 

@@ -12,8 +12,6 @@ from syncscan.fixing.source_text import Text
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
-Home = Loop | ast.Assign
-"""Statements behind which a number may be read: loops, and the assignment of what a comprehension collects."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 NOTHING = Observations()
 _BY_ANY_NAME = frozenset("locals globals exec eval".split())
@@ -182,17 +180,6 @@ class File:
                 loops.append(outer)
             inner = outer
         return loops[::-1]
-
-    def collects(self, node: ast.AST) -> ast.Assign | None:
-        """Return the assignment to a name of what a comprehension around a node collects, all at once."""
-        statement = self.statement_of(node)
-        around = list(self.ancestors(node))
-        inner = around[: around.index(statement)] if statement in around else []
-        repeats = any(isinstance(n, ast.ListComp | ast.GeneratorExp | ast.DictComp) for n in inner)
-        if not repeats or any(isinstance(n, ast.Lambda | ast.NamedExpr) for n in inner):
-            return None
-        named = isinstance(statement, ast.Assign) and all(isinstance(t, ast.Name) for t in statement.targets)
-        return statement if named else None  # type: ignore[return-value]
 
     def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
         """Return the statements among which a statement stands."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from syncscan.fixing import clock_reads
 from syncscan.fixing.flow import read_back
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck
-from syncscan.fixing.program_file import File
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -19,32 +18,14 @@ WHY = "is waited for before a clock is read, so that its wait is part of what is
 def check(walk: NumberWalk, origin: Origin) -> None:
     """Make sure that a wait stands before each clock that is read while a number is deferred; put one there if need be.
 
-    Args:
-        walk: the way of the number.
-        origin: where it enters a function.
-
     Raises:
         Stuck: a clock would be read earlier than in the unchanged program.
     """
     for clock in walk.clocks:
         if not walk.in_region(clock, origin) or clock_reads.follows_sync(walk.file, clock):
             continue
-        if _waits_before(walk, clock, origin) or _reads_after_sync(walk.file, origin):
-            continue
-        if not _read_before(walk, clock, origin):
+        if not _waits_before(walk, clock, origin) and not _read_before(walk, clock, origin):
             raise Stuck(clock, WHY, origin)
-
-
-def _reads_after_sync(file: File, origin: Origin) -> bool:
-    """Return whether nothing but clocks stands between a read and a wait for the whole device in front of it."""
-    statement = file.statement_of(origin.node)
-    block = file.block_of(statement)
-    for earlier in block[: block.index(statement)][::-1]:
-        if clock_reads.synchronizes(file, earlier):
-            return True
-        if not clock_reads.reads_clock(file, earlier):
-            return False
-    return False
 
 
 def _waits_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from syncscan.fixing import questions
 from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
 
@@ -24,28 +23,18 @@ _HOLDERS = {
     "dict": ContainerShape.DICT,
     "collections.defaultdict": ContainerShape.DICT,
     "collections.OrderedDict": ContainerShape.DICT,
-    "collections.Counter": ContainerShape.DICT,
 }
 
 
 def method(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
-    """Follow `x.append(node)` and `x.update(loss=node)`; return whether the call is one of these."""
-    if isinstance(call.func, ast.Name) and call.func.id == "dict" and any(k.value is node for k in call.keywords):
-        walk.push(call, taint.holding(ContainerShape.DICT), origin)
-        return True
-    if not isinstance(call.func, ast.Attribute):
+    """Follow `x.append(node)`; return whether the call is one."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _PUTS:
         return False
-    receiver, name = call.func.value, call.func.attr
-    shape = holder(walk, receiver)
-    if name in _PUTS and shape is ContainerShape.LIST:
-        walk.note_copy(node)
-        inside(walk, receiver, taint, origin)
-        return True
-    if name == "update" and shape is ContainerShape.DICT and any(k.value is node for k in call.keywords):
-        walk.note_copy(node)
-        inside(walk, receiver, taint, origin)
-        return True
-    return False
+    if holder(walk, call.func.value) is not ContainerShape.LIST:
+        return False
+    walk.note_copy(node)
+    inside(walk, call.func.value, taint, origin)
+    return True
 
 
 def holder(walk: NumberWalk, node: ast.expr) -> ContainerShape | None:
@@ -63,19 +52,8 @@ def store(walk: NumberWalk, target: ast.Subscript, taint: Taint, origin: Origin)
     """Follow `x[i] = number` and `x["loss"] += number`."""
     if taint.shape is ContainerShape.NUMBER and holder(walk, target.value) is not None:
         inside(walk, target.value, taint, origin)
-    elif taint.shape is ContainerShape.NUMBER and _is_element_on_device(walk.file, target):
-        return  # a tensor without dimensions is assigned as the number is
     else:
         walk.stuck(target, "is stored where the analysis can't follow it", origin)
-
-
-def _is_element_on_device(file: File, target: ast.Subscript) -> bool:
-    """Return whether an assignment puts a number into a floating tensor on the device, at an index of the host's."""
-    tensor = file.device_tensor(target.value)
-    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-    whole = all(file.types(part) == {"int"} or isinstance(part, ast.Slice) for part in parts)
-    plain = isinstance(file.parents[target], ast.Assign) and questions.is_path(target.value)
-    return tensor is not None and tensor.dtype in ("float32", "float64") and whole and plain
 
 
 def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -222,9 +200,9 @@ def _is_asked(parent: ast.AST, node: ast.expr, taint: Taint) -> bool:
     if isinstance(parent, ast.Compare):
         keyed = taint.shape is ContainerShape.DICT
         return keyed and node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
-    if isinstance(parent, ast.If | ast.While | ast.IfExp):
-        return node is parent.test
-    return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    return isinstance(parent, ast.If | ast.While) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    )
 
 
 def _handed(walk: NumberWalk, node: ast.expr, parent: ast.Call | ast.keyword, taint: Taint, origin: Origin) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,7 @@ def _with_number(
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
         walk.stuck(node, _DIVISOR, origin)
         return
-    if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow) and not _stays_small(walk, node, other):
+    if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow):
         walk.stuck(node, "may grow beyond 64 bits", origin)
         return
     _coerce(walk, node, taint, types, origin)
@@ -70,11 +69,6 @@ def why_no_number(types: Collection[str]) -> str:
         return _NOT_RUN
     kind = "tensor" if any(name.endswith("Tensor") for name in more) else more[0]
     return f"goes through code that other calls give a {kind}"
-
-
-def _stays_small(walk: NumberWalk, node: ast.expr, other: ast.expr) -> bool:
-    """Return whether a product of integers doesn't feed on itself: the read itself times something undeferred."""
-    return node is walk.site.node and other not in walk.tainted
 
 
 def _is_deferred_sum(walk: NumberWalk, node: ast.expr) -> bool:
@@ -130,18 +124,7 @@ def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint,
         if not is_integer and walk.site.tensor.dtype != tensor.dtype:
             walk.how.cast = f".to(torch.{tensor.dtype})"
     elif not is_integer:
-        _cast(walk, node, tensor.dtype, origin)
-
-
-def _cast(walk: NumberWalk, node: ast.expr, dtype: str, origin: Origin) -> None:
-    walk.as_tensor(origin, node)
-    inner = walk.draft.nodes.get(node)
-
-    def cast(render: Render) -> str:
-        return f"{callable_source(inner(render) if inner else render(node))}.to(torch.{dtype})"
-
-    walk.draft.replace(node, cast)
-    walk.changed.add(walk.file.function_of(node))
+        walk.stuck(node, "is combined with a tensor of another type", origin)
 
 
 def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -156,9 +139,6 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
         walk.stuck(node, "is compared by the host", origin)
         return
     outer = walk.file.parents[parent]
-    if isinstance(outer, ast.IfExp) and outer.test is parent and _is_choice(walk, outer):
-        _write_choice(walk, outer, origin)
-        return
     if isinstance(outer, ast.While | ast.Assert | ast.BoolOp | ast.comprehension) or (
         isinstance(outer, ast.UnaryOp | ast.IfExp) and getattr(outer, "test", parent) is parent
     ):
@@ -168,77 +148,31 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
     walk.push(parent, Taint(ContainerShape.NUMBER, frozenset({"bool"})), origin)
 
 
-def _is_choice(walk: NumberWalk, node: ast.IfExp) -> bool:
-    """Return whether a conditional expression chooses between two numbers of one type, and computes neither."""
-    sides = [node.body, node.orelse]
-    kinds = [walk.file.types(side) for side in sides]
-    if kinds[0] != kinds[1] or len(kinds[0]) != 1 or not kinds[0] <= {"float", "int"}:
-        return False
-    plain = all(isinstance(s, ast.Name | ast.Attribute | ast.Constant) or s in walk.reads for s in sides)
-    return plain and ("int" in kinds[0] or any(_put_off(walk, side) for side in sides))
-
-
-def _write_choice(walk: NumberWalk, node: ast.IfExp, origin: Origin) -> None:
-    """Write `torch.where(x < best, x, best)` for `x if x < best else best`."""
-    walk.how.computed = True
-    walk.as_tensor(origin, node.test)
-
-    def where(render: Render) -> str:
-        return f"torch.where({render(node.test)}, {render(node.body)}, {render(node.orelse)})"
-
-    walk.draft.replace(node, where)
-    walk.changed.add(walk.file.function_of(node))
-    walk.push(node, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(node.body))), origin)
-
-
-def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, origin: Origin) -> None:
     """Follow `if x < best: best = x`, which becomes `best = torch.where(x < best, x, best)`."""
-    given = [_plain_assignment(walk, statement) for statement in parent.body]
-    if not isinstance(node, ast.Compare) or parent.orelse or not all(given) or _is_elif(walk, parent):
+    given = _plain_assignment(walk, parent.body[0]) if len(parent.body) == 1 else None
+    outer = walk.file.parents[parent]
+    is_elif = isinstance(outer, ast.If) and parent in outer.orelse
+    if not isinstance(node, ast.Compare) or parent.orelse or given is None or is_elif:
         walk.stuck(node, "controls what runs next", origin)
         return
-    pairs = [pair for pair in given if pair]
-    targets = [target for target, _ in pairs]
-    for target, value in pairs:
-        types = _number_types(walk, target)
-        kinds = walk.file.types(value)
-        if len(kinds) != 1 or types != kinds or ("float" in kinds and not _put_off(walk, value)):
-            walk.stuck(node, "controls what runs next", origin)
-            return
-        if any(
-            walk.file.text.code(t) in _words(walk, v)
-            for t in targets
-            for _, v in pairs
-            if t is not target and v is not value
-        ):
-            walk.stuck(node, "controls what runs next", origin)
-            return
+    target, value = given
+    kinds = walk.file.types(value)
+    if len(kinds) != 1 or _number_types(walk, target) != kinds or ("float" in kinds and not _put_off(walk, value)):
+        walk.stuck(node, "controls what runs next", origin)
+        return
     walk.as_tensor(origin, parent.test)
-    _write_branch(walk, parent, pairs)
-    for target, value in pairs:
-        walk.bind(target, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(value))), origin)
+    text, read = walk.file.text, walk.site.node
+    # a value that reads the same number again takes the read in the condition
+    same = walk.file.within(read, parent.test) and text.code(value) == text.code(read)
+    name = text.code(target)
 
+    def chosen(render: Render) -> str:
+        return f"{name} = torch.where({render(parent.test)}, {render(read if same else value)}, {name})"
 
-def _write_branch(walk: NumberWalk, parent: ast.If, pairs: list[tuple[ast.expr, ast.expr]]) -> None:
-    text = walk.file.text
-    flag = walk.file.fresh("better")
-    between = text.line_end + text.indent(parent)
-    read = walk.site.node
-    in_test = walk.file.within(read, parent.test)
-
-    def tested(value: ast.expr) -> ast.expr:
-        """Return the read in the condition for a value that reads the same number again."""
-        return read if in_test and text.code(value) == text.code(read) else value
-
-    def lines(render: Render) -> str:
-        test = render(parent.test)
-        head = [] if len(pairs) == 1 else [f"{flag} = {test}"]
-        condition = test if len(pairs) == 1 else flag
-        rest = [f"{text.code(t)} = torch.where({condition}, {render(tested(v))}, {text.code(t)})" for t, v in pairs]
-        return between.join([*head, *rest])
-
-    walk.draft.replace(parent, lines)
+    walk.draft.replace(parent, chosen)
     walk.changed.add(walk.file.function_of(parent))
+    walk.bind(target, Taint(ContainerShape.NUMBER, frozenset(kinds)), origin)
 
 
 def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
@@ -275,15 +209,6 @@ def _number_types(walk: NumberWalk, target: ast.expr) -> set[str]:
     if cell is None:
         return set()
     return {t for use in walk.uses(cell) for t in walk.file.types(use)}
-
-
-def _is_elif(walk: NumberWalk, node: ast.If) -> bool:
-    outer = walk.file.parents[node]
-    return isinstance(outer, ast.If) and node in outer.orelse
-
-
-def _words(walk: NumberWalk, node: ast.expr) -> list[str]:
-    return re.findall(r"[\w.]+", walk.file.text.code(node))
 
 
 def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:

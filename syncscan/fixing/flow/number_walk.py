@@ -10,9 +10,18 @@ from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, onlookers, read_back, surely
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import File, Function, Home, Scope
+from syncscan.fixing.program_file import File, Function, Loop, Scope
 
 NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
+_CONTROLS = "controls what runs next"
+_NEEDED = {
+    "While": _CONTROLS,
+    "Assert": _CONTROLS,
+    "BoolOp": _CONTROLS,
+    "Subscript": "is an index, which the host needs",
+    "Slice": "is a size, which the host needs",
+}
+"""By the kind of expression or statement that holds the number: what the host needs it for."""
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
@@ -83,9 +92,7 @@ class NumberWalk:
         """
         if node not in self.origins:
             outside = isinstance(self.file.function_of(node), ast.Module)
-            homes: list[Home | None] = [*([] if outside else [None]), *self.file.loops_of(node)]
-            if behind is not None and (statement := self.file.collects(node)) is not None:
-                homes.append(statement)
+            homes: list[Loop | None] = [*([] if outside else [None]), *self.file.loops_of(node)]
             if not homes:
                 raise Stuck(node, "is read outside of any loop", behind)
             self.origins[node] = Origin(node, homes, behind)
@@ -139,7 +146,8 @@ class NumberWalk:
             return
         follow: Callable[..., None] | None = getattr(self, f"_in_{type(parent).__name__}", None)
         if follow is None:
-            self.stuck(node, f"is needed by the host here ({type(parent).__name__.lower()})", origin)
+            kind = type(parent).__name__
+            self.stuck(node, _NEEDED.get(kind, f"is needed by the host here ({kind.lower()})"), origin)
             return
         follow(parent, node, taint, origin)
 
@@ -167,24 +175,19 @@ class NumberWalk:
             self.how.computed = True
             self.push(parent, taint, origin)
         else:
-            self.stuck(node, "controls what runs next", origin)
+            self.stuck(node, _CONTROLS, origin)
 
     def _in_Compare(self, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
         deferred_arithmetic.comparison(self, parent, node, taint, origin)
 
     def _in_IfExp(self, parent: ast.IfExp, node: ast.expr, taint: Taint, origin: Origin) -> None:
         if node is parent.test:
-            self.stuck(node, "controls what runs next", origin)
+            self.stuck(node, _CONTROLS, origin)
         else:
             self.push(parent, taint, origin)
 
     def _in_If(self, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        deferred_arithmetic.branch(self, parent, node, taint, origin)
-
-    def _in_While(self, parent: ast.While, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.stuck(node, "controls what runs next", origin)
-
-    _in_Assert = _in_BoolOp = _in_While
+        deferred_arithmetic.branch(self, parent, node, origin)
 
     def _in_FormattedValue(self, parent: ast.FormattedValue, node: ast.expr, taint: Taint, origin: Origin) -> None:
         self.stuck(node, "is printed or logged in every step", origin, shown=parent.conversion == -1)
@@ -216,12 +219,6 @@ class NumberWalk:
             node, "is printed or logged in every step" if shown else f"is passed to {name}(), which may need it", origin
         )
 
-    def _in_Subscript(self, parent: ast.Subscript, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.stuck(node, "is an index, which the host needs", origin)
-
-    def _in_Slice(self, parent: ast.Slice, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.stuck(node, "is a size, which the host needs", origin)
-
     def _in_Dict(self, parent: ast.Dict, node: ast.expr, taint: Taint, origin: Origin) -> None:
         if node in parent.keys:
             self.stuck(node, "is a key, which the host needs", origin)
@@ -235,7 +232,7 @@ class NumberWalk:
         self, parent: ast.GeneratorExp | ast.ListComp, node: ast.expr, taint: Taint, origin: Origin
     ) -> None:
         if node is not parent.elt:
-            self.stuck(node, "controls what runs next", origin)
+            self.stuck(node, _CONTROLS, origin)
         elif isinstance(parent, ast.ListComp):
             self.push(parent, taint.holding(ContainerShape.LIST), origin)
         elif deferred_arithmetic.is_sum(self.file.parents[parent]):
@@ -465,10 +462,6 @@ class NumberWalk:
             if isinstance(cell, Local) and cell.scope is self.file.function_of(call):  # nonlocal, or global
                 self._hold_at(cell, cell.name, None, taint, outer)
                 return
-        for known, (other, _) in self.lasting.get(origin, {}).items():
-            if isinstance(cell, Attribute) and isinstance(other, Attribute) and cell.owner == other.owner:
-                self.lasting[origin][known[: -len(other.name)] + cell.name] = (cell, taint)
-                return
         raise Stuck(holder, "is stored where no name reaches it after the loop", origin)
 
     def _outlives(
@@ -617,7 +610,7 @@ class NumberWalk:
             assert isinstance(leaf, ast.expr)
             cell = self.cell(leaf)
             assert cell is not None
-            if not _is_plain(leaf) or not self._may_assign(statement, cell):
+            if not _is_plain(leaf) or not self.may_assign(statement, cell):
                 return False
             try:
                 block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
@@ -639,7 +632,7 @@ class NumberWalk:
         above = plain and only in block and block.index(only) < block.index(statement)
         return only if above else None  # type: ignore[return-value]
 
-    def _may_assign(self, statement: ast.stmt, cell: Cell) -> bool:
+    def may_assign(self, statement: ast.stmt, cell: Cell) -> bool:
         """Return whether a statement may assign a cell; to a name of the module, if its function declares it."""
         scope = self.file.scope_of(statement)
         outside = isinstance(cell, Local) and cell.scope is self.file.tree and scope is not self.file.tree

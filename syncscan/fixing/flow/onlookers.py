@@ -71,9 +71,8 @@ def _interruption(walk: NumberWalk, cell: Cell, node: ast.AST, outlives: bool, d
         if isinstance(outer, ast.Try) and inner in (*outer.body, *outer.orelse) and _shows(walk, cell, outer, outlives):
             return outer
         if isinstance(outer, ast.With | ast.AsyncWith) and inner in outer.body:
-            contexts = [item.context_expr for item in outer.items if not _lets_pass(walk.file, item.context_expr)]
-            plain = not outlives and all(_is_left_plainly(walk.file, context) for context in contexts)
-            if contexts and not plain and (outlives or _is_used_outside(walk, cell, outer)):
+            pass_all = all(_lets_pass(walk.file, item.context_expr) for item in outer.items)
+            if not pass_all and (outlives or _is_used_outside(walk, cell, outer)):
                 return outer
         inner = outer
     if not outlives or isinstance(function, ast.Module) or function in done:
@@ -89,8 +88,8 @@ def _shows(walk: NumberWalk, cell: Cell, node: ast.Try, outlives: bool) -> bool:
     looks = outlives and any(_may_look(walk.file, handler) for handler in handlers)
     if looks or _uses_in_handlers(walk, cell, node):
         return True
-    goes_on = not all(_ends(handler.body) for handler in node.handlers)
-    return goes_on and (outlives or _is_used_outside(walk, cell, node))
+    ends = all(isinstance(handler.body[-1], ast.Raise) for handler in node.handlers)
+    return not ends and (outlives or _is_used_outside(walk, cell, node))
 
 
 def _uses_in_handlers(walk: NumberWalk, cell: Cell, node: ast.AST) -> bool:
@@ -112,11 +111,6 @@ def _only_says(file: File, statement: ast.stmt) -> bool:
     return bool(names) and all(callables.is_of_library(name) for name in names)
 
 
-def _ends(body: list[ast.stmt]) -> bool:
-    """Return whether a handler ends by raising, so that nothing runs after it."""
-    return bool(body) and isinstance(body[-1], ast.Raise)
-
-
 def _is_used_outside(walk: NumberWalk, cell: Cell, node: ast.Try | ast.With | ast.AsyncWith) -> bool:
     """Return whether a cell is used outside of a statement's body, which an exception leaves early."""
     return any(not any(walk.file.within(use, s) for s in node.body) for use in walk.uses(cell))
@@ -130,19 +124,6 @@ def _lets_pass(file: File, context: ast.expr) -> bool:
             return True
     types = file.types(context)
     return bool(types) and all(kind.startswith(_CONTEXTS) for kind in types)
-
-
-def _is_left_plainly(file: File, context: ast.expr) -> bool:
-    """Return whether a context is one of the file's that handles no exception: its `__exit__` returns nothing."""
-    function = callees.callee(file, context) if isinstance(context, ast.Call) else None
-    if function is not None and function.name != "__init__":  # a generator, which handles what its `yield` raises
-        return not any(isinstance(n, ast.ExceptHandler) for n in ast.walk(function))
-    exits = [callees.method(file, owner, "__exit__") for owner in callees.owners(file, context)]
-    return bool(exits) and all(e is not None and not _returns_something(e) for e in exits)
-
-
-def _returns_something(function: Function) -> bool:
-    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(function))
 
 
 def _calls(file: File, function: Function) -> Iterator[ast.Call]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from syncscan.fixing import questions
 from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import Home
+from syncscan.fixing.program_file import Loop
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -33,12 +33,12 @@ def write(walk: NumberWalk, origin: Origin) -> None:
             )
         if isinstance(cell, Local) and not is_there(walk, cell, home):
             raise Stuck(home, f"is stored in {cell.name}, which is unbound if the loop never runs", origin)
-        if isinstance(cell, Local) and cell.scope is walk.file.tree and not _may_assign(walk, home, cell):
+        if isinstance(cell, Local) and cell.scope is walk.file.tree and not walk.may_assign(home, cell):
             raise Stuck(home, f"is stored in {cell.name}, which this function may not assign", origin)
         walk.draft.put_behind(home, "\n".join(lines(walk, path, cell, taint, home)))
 
 
-def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Home | None = None) -> list[str]:
+def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
     """Return the lines that read what a path holds.
 
     Args:
@@ -51,10 +51,7 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Home | No
     if taint.shape is ContainerShape.NUMBER:
         return [_number(walk, path, cell, taint)]
     if taint.shape is ContainerShape.DICT:
-        numbers = f"{{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}}"
-        counts = "collections.Counter" in {t for use in walk.uses(cell) for t in walk.file.types(use)}
-        # Counter.update adds to its counts
-        return [f"dict.update({path}, {numbers})" if counts else f"{path}.update({numbers})"]
+        return [f"{path}.update({{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}})"]
     if home is not None and isinstance(cell, Local) and (elements := collected(walk, cell, home)) is not None:
         if taint.shape is ContainerShape.LIST and all(_is_put_off(walk, element) for element in elements):
             return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
@@ -108,12 +105,9 @@ def _pairs(walk: NumberWalk, path: str, positions: Sequence[int], length: int) -
     return result
 
 
-def collected(walk: NumberWalk, cell: Local, home: Home) -> list[ast.expr] | None:
+def collected(walk: NumberWalk, cell: Local, home: Loop) -> list[ast.expr] | None:
     """Return what a list gets in a loop; None unless it starts empty right before it, and has no other name."""
     file = walk.file
-    if isinstance(home, ast.Assign):
-        plain = len(home.targets) == 1 and isinstance(home.targets[0], ast.Name)
-        return [home.value.elt] if plain and isinstance(home.value, ast.ListComp) else None
     empty, elements = [], []
     for name in file.names(cell.scope, cell.name):
         parent = file.parents[name]
@@ -136,16 +130,16 @@ def collected(walk: NumberWalk, cell: Local, home: Home) -> list[ast.expr] | Non
     return elements if len(empty) == 1 and _runs_before(file, empty[0], home) else None
 
 
-def _runs_before(file: File, statement: ast.stmt, home: Home) -> bool:
+def _runs_before(file: File, statement: ast.stmt, home: Loop) -> bool:
     """Return whether a statement runs once before each time that a loop does."""
     inner: ast.AST = home
-    while isinstance(inner, Home | ast.With | ast.If | ast.Try):
+    while isinstance(inner, Loop | ast.With | ast.If | ast.Try):
         assert isinstance(inner, ast.stmt)
         block = file.block_of(inner)
         if statement in block:
             return block.index(statement) < block.index(inner)
         inner = file.parents[inner]
-        if isinstance(inner, Home):
+        if isinstance(inner, Loop):
             return False
     return False
 
@@ -243,11 +237,11 @@ def _is_mean(node: ast.BinOp) -> bool:
     return isinstance(node.op, ast.Div) and alike
 
 
-def _is_behind(statement: ast.stmt, home: Home) -> bool:
+def _is_behind(statement: ast.stmt, home: Loop) -> bool:
     return statement.lineno > (home.end_lineno or home.lineno)
 
 
-def _is_used_behind(walk: NumberWalk, cell: Cell, home: Home) -> bool:
+def _is_used_behind(walk: NumberWalk, cell: Cell, home: Loop) -> bool:
     """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
@@ -256,11 +250,9 @@ def _is_used_behind(walk: NumberWalk, cell: Cell, home: Home) -> bool:
     return shared or any(not walk.file.within(n, home) for n in uses) or callees.has_parameter(cell.scope, cell.name)
 
 
-def is_there(walk: NumberWalk, cell: Local, home: Home) -> bool:
+def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     """Return whether a name is bound before the loop, or by the loop, which surely runs."""
     if callees.has_parameter(cell.scope, cell.name):
-        return True
-    if isinstance(home, ast.Assign) and any(isinstance(t, ast.Name) and t.id == cell.name for t in home.targets):
         return True
     stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
     for store in stores:
@@ -277,8 +269,6 @@ def is_there(walk: NumberWalk, cell: Local, home: Home) -> bool:
 def _surely_runs(walk: NumberWalk, loop: ast.For) -> bool:
     """Return whether a loop runs at least once, whatever the program is given: `for step in range(10)`."""
     of = loop.iter
-    if isinstance(of, ast.List | ast.Tuple):
-        return any(not isinstance(element, ast.Starred) for element in of.elts)
     if not isinstance(of, ast.Call) or not isinstance(of.func, ast.Name) or of.func.id != "range" or of.keywords:
         return False
     end = of.args[0] if len(of.args) == 1 else None
@@ -294,8 +284,3 @@ def _is_reached(statement: ast.stmt, loop: ast.For) -> bool:
         return False
     before = loop.body[: loop.body.index(statement)]
     return not any(isinstance(n, ast.Break | ast.Continue) for s in before for n in ast.walk(s))
-
-
-def _may_assign(walk: NumberWalk, home: Home, cell: Local) -> bool:
-    scope = walk.file.scope_of(home)
-    return walk.file.declares_global(scope, cell.name)

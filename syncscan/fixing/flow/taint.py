@@ -7,7 +7,7 @@ import enum
 
 import msgspec
 
-from syncscan.fixing.program_file import Home, Scope
+from syncscan.fixing.program_file import Loop, Scope
 
 
 class ContainerShape(enum.Enum):
@@ -69,13 +69,13 @@ class Origin:
         behind: the origin that this one is a call of the function of.
     """
 
-    def __init__(self, node: ast.expr, homes: list[Home | None], behind: Origin | None) -> None:
+    def __init__(self, node: ast.expr, homes: list[Loop | None], behind: Origin | None) -> None:
         self.node = node
         self.homes = homes
         self.behind = behind
 
     @property
-    def home(self) -> Home | None:
+    def home(self) -> Loop | None:
         """The loop after which the number is read; None if the callers read it."""
         return self.homes[0]
 

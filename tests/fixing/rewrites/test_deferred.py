@@ -45,13 +45,6 @@ FIXED = {
         "    shown.append(f'{correct / 40:.2%}')\n"
         "result = shown"
     ),
-    (
-        "curve = torch.zeros(12, device=device)\nfor step, loss in enumerate(losses):\n"
-        "    curve[step] = loss.item()\nresult = curve.tolist()"
-    ): (
-        "curve = torch.zeros(12, device=device)\nfor step, loss in enumerate(losses):\n"
-        "    curve[step] = loss.detach().clone()\nresult = curve.tolist()"
-    ),
     ("total = 0.0\nfor loss in losses:\n    total += loss.item() / max((loss < 2).sum().item(), 1)\nresult = total"): (
         "total = 0.0\nfor loss in losses:\n"
         "    total += loss.detach().double() / max((loss < 2).sum().item(), 1)\n"
@@ -60,26 +53,6 @@ FIXED = {
     ("STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].item()\nresult = last"): (
         "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].detach().clone()\n"
         "last = float(last)\nresult = last"
-    ),
-    (
-        'low, high, count = float("inf"), 0.0, 0\n'
-        "for loss in losses:\n"
-        "    value = loss.item()\n"
-        "    low = value if value < low else low\n"
-        "    high = high if high >= value else value\n"
-        "    count += 1 if value > 0.5 else 0\n"
-        "result = low, high, count"
-    ): (
-        'low, high, count = float("inf"), 0.0, 0\n'
-        "for loss in losses:\n"
-        "    value = loss.detach().double()\n"
-        "    low = torch.where(value < low, value, low)\n"
-        "    high = torch.where(high >= value, high, value)\n"
-        "    count += torch.where(value > 0.5, 1, 0)\n"
-        "low = float(low)\n"
-        "high = float(high)\n"
-        "count = int(count)\n"
-        "result = low, high, count"
     ),
     (
         "best = 0.99 * max(loss.item() for loss in losses)\n"
@@ -333,9 +306,6 @@ FIXED = {
         "    y = y * scale.detach().clone()\n"
         "    scale *= 1.5\n"
         "result = y.tolist()"
-    ),
-    ("total = 0\nfor loss in losses:\n    total += 100 * (loss * 2000).long().item()\nresult = total"): (
-        "total = 0\nfor loss in losses:\n    total += 100 * (loss * 2000).long()\ntotal = int(total)\nresult = total"
     ),
     (
         "total = 0.0\n"

@@ -136,22 +136,6 @@ FIXED = {
         "result = total"
     ),
     (
-        "from collections import Counter\n"
-        "total = Counter()\n"
-        "for k, loss in enumerate(losses):\n"
-        "    total[k % 2] += loss.item()\n"
-        "    total.update(steps=1)\n"
-        "result = total"
-    ): (
-        "from collections import Counter\n"
-        "total = Counter()\n"
-        "for k, loss in enumerate(losses):\n"
-        "    total[k % 2] = total[k % 2] + loss.detach().double()\n"
-        "    total.update(steps=1)\n"
-        "dict.update(total, {k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
-        "result = total"
-    ),
-    (
         "from collections import OrderedDict\n"
         "total = OrderedDict(loss=0.0)\n"
         "for loss in losses:\n"

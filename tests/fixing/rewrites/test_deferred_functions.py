@@ -40,21 +40,6 @@ KEPT: dict[str, str] = {
 END = "\nresult = repr(result)"
 FIXED = {
     (
-        "def step(loss):\n"
-        "    return loss.item()\n"
-        "values = [step(loss) for loss in losses]\n"
-        "total = sum(step(loss) for loss in losses)\n"
-        "result = values, total"
-    ): (
-        "def step(loss):\n"
-        "    return loss.detach().double()\n"
-        "values = [step(loss) for loss in losses]\n"
-        "values = torch.stack(values).tolist() if values else []\n"
-        "total = sum(step(loss) for loss in losses)\n"
-        "total = float(total)\n"
-        "result = values, total"
-    ),
-    (
         "class Meter:\n"
         "    def __init__(self):\n"
         "        self.sum = 0.0\n"
@@ -275,41 +260,6 @@ FIXED = {
         "    state.total = state.total.item() if torch.is_tensor(state.total) else state.total\n"
         "    state.best = state.best.item() if torch.is_tensor(state.best) else state.best\n"
         "    return dataclasses.asdict(state)\n"
-        "result = train()"
-    ),
-    (
-        "import dataclasses\n"
-        "@dataclasses.dataclass\n"
-        "class State:\n"
-        "    total: float = 0.0\n"
-        "    def __post_init__(self):\n"
-        "        self.seen = 0\n"
-        "    def add(self, value):\n"
-        "        self.total += value\n"
-        "        self.seen += self.total > 2\n"
-        "def train():\n"
-        "    state = State()\n"
-        "    for loss in losses:\n"
-        "        state.add(loss.item())\n"
-        "    return state.seen\n"
-        "result = train()"
-    ): (
-        "import dataclasses\n"
-        "@dataclasses.dataclass\n"
-        "class State:\n"
-        "    total: float = 0.0\n"
-        "    def __post_init__(self):\n"
-        "        self.seen = 0\n"
-        "    def add(self, value):\n"
-        "        self.total += value\n"
-        "        self.seen += (self.total > 2).long()\n"
-        "def train():\n"
-        "    state = State()\n"
-        "    for loss in losses:\n"
-        "        state.add(loss.detach().double())\n"
-        "    state.total = state.total.item() if torch.is_tensor(state.total) else state.total\n"
-        "    state.seen = state.seen.item() if torch.is_tensor(state.seen) else state.seen\n"
-        "    return state.seen\n"
         "result = train()"
     ),
 }

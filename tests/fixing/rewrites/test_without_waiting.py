@@ -27,10 +27,11 @@ FIXED = {
         'for k in range(4):\n    result = torch.arange(k + 1, device="cuda")'
     ),
     "for k in range(4):\n    result = torch.tensor(0.).to(device)\n    result += k": (
-        "for k in range(4):\n    result = torch.zeros((), device=device)\n    result += k"
+        "for k in range(4):\n    result = torch.tensor(0.).to(device, non_blocking=True)\n    result += k"
     ),
     "import torch as th\nfor k in range(4):\n    result = th.tensor(k, dtype=th.float32, device=device)": (
-        "import torch as th\nfor k in range(4):\n    result = th.full((), k, dtype=th.float32, device=device)"
+        "import torch as th\nfor k in range(4):\n"
+        "    result = th.tensor(k, dtype=th.float32).to(device, non_blocking=True)"
     ),
     (
         "for k in range(4):\n"
@@ -100,7 +101,7 @@ FIXED = {
         "    result = result + a.sum() + b.sum()"
     ),
     ("for k in range(4):\n    result = torch.tensor(k, device=device)"): (
-        "for k in range(4):\n    result = torch.full((), k, device=device)"
+        "for k in range(4):\n    result = torch.tensor(k).to(device, non_blocking=True)"
     ),
     ("for k in range(4):\n    result = torch.tensor([0.5, k], device=device, dtype=torch.float64)"): (
         "for k in range(4):\n    result = torch.tensor([0.5, k], dtype=torch.float64).to(device, non_blocking=True)"
