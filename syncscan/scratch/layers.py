@@ -1,4 +1,4 @@
-"""Files that a program has written or removed in the layers of a view.
+"""Files that a program has written or removed in a view.
 
 An overlay's upper layer holds whole files, a character device 0/0 for what was removed ("whiteout"), and folders whose
 attribute `opaque` says that nothing of the same folder below is seen any more (overlayfs, "whiteouts and opaque
@@ -14,12 +14,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncscan.scratch.kernel import NOTES
+from syncscan.scratch.redirect.redirected_tree import COPIES, MARK, REMOVED
 
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
 
 
-def written(folder: Path) -> dict[str, Path | None]:
-    """Return the files that a program has written or removed in a view.
+def in_copies(folder: Path) -> dict[str, Path | None]:
+    """Return the files that a program has written or removed in a view by Python's functions, as `in_layers`."""
+    files: dict[str, Path | None] = {}
+    copies, removed = str(folder / COPIES), str(folder / REMOVED)
+    for mark in _files(Path(removed)):
+        files.update((file, None) for file in _files(Path(mark[len(removed) : -len(MARK)])))
+    files.update((copy[len(copies) :], Path(copy)) for copy in _files(Path(copies)))
+    return files
+
+
+def in_layers(folder: Path) -> dict[str, Path | None]:
+    """Return the files that a program has written or removed in a view by the kernel.
 
     Args:
         folder: the first folder of the view.
@@ -27,6 +38,8 @@ def written(folder: Path) -> dict[str, Path | None]:
     Returns:
         By the path that the program used, links resolved: the file that it left, None where it left none.
     """
+    if not (folder / NOTES).exists():
+        return {}
     notes = json.loads((folder / NOTES).read_text())
     files: dict[str, Path | None] = {}
     for layer, path in notes["layers"].items():

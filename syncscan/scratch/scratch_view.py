@@ -96,13 +96,9 @@ class Scratch:
             By the absolute path that the program used, with links resolved: the file that the run left there, which is
             gone after `close`; None where it removed the user's. A file that was opened for writing counts as written.
         """
-        if self.kind == PYTHON:
-            from syncscan.scratch.redirect import left
+        from syncscan.scratch import layers
 
-            return left.written(self.folders[0])
-        from syncscan.scratch import kernel, layers
-
-        return layers.written(self.folders[0]) if (self.folders[0] / kernel.NOTES).exists() else {}
+        return (layers.in_copies if self.kind == PYTHON else layers.in_layers)(self.folders[0])
 
     def close(self) -> None:
         """Remove all that was written."""

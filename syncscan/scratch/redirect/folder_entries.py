@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from syncscan.scratch.redirect.functions import PathFunctions
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 
 class FolderEntry:
     """An entry of a folder, as `os.DirEntry`."""
 
-    def __init__(self, functions: PathFunctions, folder: str, name: str, given: Any) -> None:
-        self._functions, self._path = functions, os.path.join(folder, name)
+    def __init__(self, look: Callable[..., os.stat_result], folder: str, name: str, given: Any) -> None:
+        self._look, self._path = look, os.path.join(folder, name)
         shown = os.path.join(os.fsdecode(given), name) if not isinstance(given, int) else name
         self.name: Any = os.fsencode(name) if isinstance(given, bytes) else name
         self.path: Any = os.fsencode(shown) if isinstance(given, bytes) else shown
@@ -27,7 +24,7 @@ class FolderEntry:
         return f"<DirEntry {self.name!r}>"
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return self._functions.stat(self._path, follow_symlinks=follow_symlinks)
+        return self._look(self._path, follow_symlinks=follow_symlinks)
 
     def inode(self) -> int:
         return self.stat(follow_symlinks=False).st_ino
@@ -51,17 +48,11 @@ class FolderEntry:
             return 0
 
 
-class FolderEntries:
+class FolderEntries(Iterator[FolderEntry]):
     """The entries of a folder, as `os.scandir` returns them: an iterator that can be closed."""
 
-    def __init__(self, functions: PathFunctions, given: Any, names: list[str]) -> None:
-        folder = functions._folder(given)
-        self._entries: Iterator[FolderEntry] = (
-            FolderEntry(functions, folder, n, "." if given is None else given) for n in names
-        )
-
-    def __iter__(self) -> FolderEntries:
-        return self
+    def __init__(self, look: Callable[..., os.stat_result], folder: str, given: Any, names: Sequence[str]) -> None:
+        self._entries = (FolderEntry(look, folder, name, given) for name in names)
 
     def __next__(self) -> FolderEntry:
         return next(self._entries)
@@ -74,4 +65,4 @@ class FolderEntries:
 
     def close(self) -> None:
         """End the iteration."""
-        self._entries = iter(())
+        self._entries.close()

@@ -16,12 +16,13 @@ from typing import Any
 from syncscan.scratch.redirect.folder_entries import FolderEntries
 from syncscan.scratch.redirect.redirected_tree import Tree
 
-READING = ("readlink", "statvfs", "pathconf", "getxattr", "listxattr", "chdir")
-"""PathFunctions that only look at what their first argument leads to, or at a link itself (`readlink`)."""
-CHANGING = ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags")
-"""PathFunctions that change what their first argument leads to, unless `follow_symlinks` is false."""
-CHANGING_LINKS = ("lchmod", "lchown", "lchflags")
-MAKING = ("mkfifo", "mknod")
+READING = ("stat", "lstat", "access", "readlink", "statvfs", "pathconf", "getxattr", "listxattr", "chdir")
+"""Functions that only look at what their first argument leads to."""
+CHANGING = ("chmod", "lchmod", "chown", "lchown", "utime", "truncate", "setxattr", "removexattr", "chflags", "lchflags")
+"""Functions that change what their first argument leads to."""
+MAKING = ("mkdir", "mkfifo", "mknod")
+OF_LINKS = ("lstat", "readlink", "lchmod", "lchown", "lchflags", *MAKING)
+"""Functions whose path may be a link itself, as that of the others is where `follow_symlinks` is false."""
 
 
 class PathFunctions:
@@ -29,103 +30,49 @@ class PathFunctions:
 
     def __init__(self, tree: Tree) -> None:
         self.tree, self.os = tree, tree.os
-        own = ("stat", "lstat", "access", "open", "listdir", "scandir", "mkdir", "rmdir", "unlink", "rename", "symlink")
+        own = ("open", "listdir", "scandir", "rmdir", "unlink", "replace", "symlink", "link", "getcwd")
         stand_ins: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in own}
-        stand_ins |= {"remove": self.unlink, "replace": self.replace, "link": self.link, "getcwd": self.getcwd}
-        stand_ins |= {"getcwdb": lambda: os.fsencode(self.getcwd())}
-        stand_ins |= {name: self._looking(name) for name in READING}
-        stand_ins |= {name: self._changing(name, True) for name in CHANGING}
-        stand_ins |= {name: self._changing(name, False) for name in CHANGING_LINKS}
-        stand_ins |= {name: self._making(name) for name in MAKING}
+        stand_ins |= {"remove": self.unlink, "rename": self.replace, "getcwdb": lambda: os.fsencode(self.getcwd())}
+        for names, place in ((READING, tree.where), (CHANGING, self._changed), (MAKING, self._new)):
+            stand_ins |= {name: self._on_path(name, place) for name in names}
+        stand_ins["access"] = functools.partial(_is_allowed, stand_ins["access"])
         self.by_name = {name: function for name, function in stand_ins.items() if name in self.os.by_name}
 
-    # looking
+    def _on_path(self, name: str, place: Callable[[str], str]) -> Callable[..., Any]:
+        """Return a function of `os` that works where `place` says that a path of the view is."""
+        original = self.os.by_name.get(name)
 
-    def stat(self, path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
-        if isinstance(path, int):
-            result: os.stat_result = self.os.stat(path)
-        else:
-            look = functools.partial(self.os.stat, follow_symlinks=follow_symlinks)
-            result = self._at(path, look, dir_fd, follow_symlinks)
-        return result
+        def on_path(path: Any, *rest: Any, dir_fd: int | None = None, **options: Any) -> Any:
+            assert original is not None
+            if isinstance(path, int):
+                return original(path, *rest, **options)
+            follow = name not in OF_LINKS and bool(options.get("follow_symlinks", True))
+            with named(path):
+                result = original(place(self.tree.path(path, dir_fd, follow=follow)), *rest, **options)
+            return os.fsencode(result) if isinstance(path, bytes) and isinstance(result, str) else result
 
-    def lstat(self, path: Any, *, dir_fd: int | None = None) -> os.stat_result:
-        result: os.stat_result = self._at(path, self.os.lstat, dir_fd, False)
-        return result
+        return on_path
 
-    def access(
-        self,
-        path: Any,
-        mode: int,
-        *,
-        dir_fd: int | None = None,
-        effective_ids: bool = False,
-        follow_symlinks: bool = True,
-    ) -> bool:
-        if isinstance(path, int):
-            return bool(self.os.access(path, mode))
-        try:
-            return bool(self.os.access(self.tree.where(self.tree.path(path, dir_fd, follow=follow_symlinks)), mode))
-        except OSError:
-            return False
+    def _changed(self, inner: str) -> str:
+        self._exists(inner)
+        return self.tree.written(inner)
 
     def getcwd(self) -> str:
         return self.tree.cwd()
 
     def listdir(self, path: Any = None) -> list[Any]:
-        names = self.tree.names(self._folder(path))
+        names = self.tree.names(self.folder(path))
         return [os.fsencode(name) for name in names] if isinstance(path, bytes) else names
 
     def scandir(self, path: Any = None) -> FolderEntries:
-        return FolderEntries(self, path, self.tree.names(self._folder(path)))
+        folder = self.folder(path)
+        return FolderEntries(self.by_name["stat"], folder, "." if path is None else path, self.tree.names(folder))
 
-    def _folder(self, path: Any) -> str:
+    def folder(self, path: Any) -> str:
+        """Return the path of a folder that is named, open, or the working folder."""
         if path is None:
             return self.tree.path(".")
         return self.tree.of_descriptor(path) if isinstance(path, int) else self.tree.path(path)
-
-    def _looking(self, name: str) -> Callable[..., Any]:
-        original = self.os.by_name.get(name)
-
-        def looks(path: Any, *rest: Any, dir_fd: int | None = None, **options: Any) -> Any:
-            assert original is not None
-            if isinstance(path, int):
-                return original(path, *rest, **options)
-            follow = name != "readlink" and bool(options.get("follow_symlinks", True))
-            result = self._at(path, lambda at: original(at, *rest, **options), dir_fd, follow)
-            return os.fsencode(result) if isinstance(path, bytes) and isinstance(result, str) else result
-
-        return looks
-
-    def _at(self, path: Any, look: Callable[[str], Any], dir_fd: int | None, follow: bool) -> Any:
-        with named(path):
-            return look(self.tree.where(self.tree.path(path, dir_fd, follow=follow)))
-
-    # changing
-
-    def _changing(self, name: str, follow: bool) -> Callable[..., Any]:
-        original = self.os.by_name.get(name)
-
-        def changes(path: Any, *rest: Any, dir_fd: int | None = None, **options: Any) -> Any:
-            assert original is not None
-            if isinstance(path, int):
-                return original(path, *rest, **options)
-            with named(path):
-                inner = self.tree.path(path, dir_fd, follow=follow and bool(options.get("follow_symlinks", True)))
-                self._exists(inner)
-                return original(self.tree.written(inner), *rest, **options)
-
-        return changes
-
-    def _making(self, name: str) -> Callable[..., Any]:
-        original = self.os.by_name.get(name)
-
-        def makes(path: Any, *rest: Any, dir_fd: int | None = None, **options: Any) -> Any:
-            assert original is not None
-            with named(path):
-                return original(self._new(path, dir_fd), *rest, **options)
-
-        return makes
 
     def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         with named(path):
@@ -147,13 +94,9 @@ class PathFunctions:
             return self.tree.written(inner) if temporary else self.tree.where(inner)
         return self.tree.written(inner, keep=not flags & os.O_TRUNC) if exists else self.tree.made(inner)
 
-    def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        with named(path):
-            self.os.mkdir(self._new(path, dir_fd), mode)
-
     def symlink(self, src: Any, dst: Any, target_is_directory: bool = False, *, dir_fd: int | None = None) -> None:
         with named(src, dst):
-            self.os.symlink(src, self._new(dst, dir_fd), target_is_directory)
+            self.os.symlink(src, self._new(self.tree.path(dst, dir_fd, follow=False)), target_is_directory)
             self.tree.forget_links()
 
     def link(
@@ -162,8 +105,7 @@ class PathFunctions:
     ) -> None:  # fmt: skip
         with named(src, dst):
             inner = self.tree.path(src, src_dir_fd, follow=follow_symlinks)
-            self._exists(inner)
-            self.os.link(self.tree.written(inner), self._new(dst, dst_dir_fd))
+            self.os.link(self._changed(inner), self._new(self.tree.path(dst, dst_dir_fd, follow=False)))
 
     def unlink(self, path: Any, *, dir_fd: int | None = None) -> None:
         with named(path):
@@ -180,11 +122,6 @@ class PathFunctions:
             if self.tree.names(inner):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), inner)
             self._away(inner, self.os.rmdir)
-
-    def rename(self, src: Any, dst: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
-        if os.name == "nt" and self.tree.is_there(self.tree.path(dst, dst_dir_fd, follow=False)):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), src, None, dst)
-        self.replace(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
     def replace(self, src: Any, dst: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
         with named(src, dst):
@@ -237,8 +174,7 @@ class PathFunctions:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), inner)
         self.tree.removed(inner)
 
-    def _new(self, path: Any, dir_fd: int | None) -> str:
-        inner = self.tree.path(path, dir_fd, follow=False)
+    def _new(self, inner: str) -> str:
         if self.tree.is_there(inner):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), inner)
         return self.tree.made(inner)
@@ -246,6 +182,14 @@ class PathFunctions:
     def _exists(self, inner: str) -> os.stat_result:
         result: os.stat_result = self.os.lstat(self.tree.where(inner))
         return result
+
+
+def _is_allowed(access: Callable[..., bool], path: Any, mode: int, **options: Any) -> bool:
+    """Return what `os.access` does: also of a path that leads nowhere."""
+    try:
+        return bool(access(path, mode, **options))
+    except OSError:
+        return False
 
 
 class named:
