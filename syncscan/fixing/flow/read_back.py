@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syncscan.fixing import questions
-from syncscan.fixing.flow import callees, deferred_arithmetic
+from syncscan.fixing.flow import callees, deferred_arithmetic, surely
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import Loop
 
@@ -53,7 +53,7 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | No
     if taint.shape is ContainerShape.DICT:
         return [f"{path}.update({{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}})"]
     if home is not None and isinstance(cell, Local) and (elements := collected(walk, cell, home)) is not None:
-        if taint.shape is ContainerShape.LIST and all(_is_put_off(walk, element) for element in elements):
+        if taint.shape is ContainerShape.LIST and all(surely.is_tensor(walk, element) for element in elements):
             return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
         if taint.shape is ContainerShape.ROWS and (keys := _keys(walk, elements)):
             return [line for key in keys for line in _rows(walk, path, key)]
@@ -166,7 +166,7 @@ def _keys(walk: NumberWalk, rows: Sequence[ast.expr]) -> list[str]:
             return []
         pairs = zip(row.keys, row.values, strict=True)
         put_off = [(key, value) for key, value in pairs if value in walk.tainted]
-        if not all(isinstance(key, ast.Constant) and _is_put_off(walk, value) for key, value in put_off):
+        if not all(isinstance(key, ast.Constant) and surely.is_tensor(walk, value) for key, value in put_off):
             return []
         key_sets.add(tuple(walk.file.text.code(key) for key, _ in put_off if key is not None))
     return list(key_sets.pop()) if len(key_sets) == 1 else []
@@ -179,7 +179,7 @@ def _positions(walk: NumberWalk, rows: Sequence[ast.expr]) -> tuple[list[int], i
         if not isinstance(row, ast.Tuple) or any(isinstance(part, ast.Starred) for part in row.elts):
             return None
         at = [k for k, part in enumerate(row.elts) if part in walk.tainted]
-        if not all(_is_put_off(walk, row.elts[k]) for k in at):
+        if not all(surely.is_tensor(walk, row.elts[k]) for k in at):
             return None
         places.add((tuple(at), len(row.elts)))
     if len(places) != 1:
@@ -191,50 +191,6 @@ def _positions(walk: NumberWalk, rows: Sequence[ast.expr]) -> tuple[list[int], i
 def _has_two_targets(assign: ast.AST) -> bool:
     """Return whether an assignment gives its value a second name: `a = b = []`."""
     return isinstance(assign, ast.Assign) and len(assign.targets) > 1
-
-
-def _is_put_off(walk: NumberWalk, node: ast.expr) -> bool:
-    """Return whether a value is certainly a tensor."""
-    return node in walk.tainted and (node in walk.reads or _all_put_off(walk, node))
-
-
-def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
-    if isinstance(node, ast.Call):
-        return (_rounds(node) and _is_put_off(walk, node.args[0])) or _returns_it(walk, node)
-    if isinstance(node, ast.BinOp):
-        return _is_mean(node) or any(
-            _is_put_off(walk, side) for side in (node.left, node.right) if side in walk.tainted
-        )
-    if isinstance(node, ast.Name):
-        cell = walk.cell(node)
-        assert isinstance(cell, Local)
-        stores = [n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store)]
-        values = [deferred_arithmetic.assigned_value(walk, n) for n in stores]
-        return all(v is not None and _is_put_off(walk, v) for v in values)
-    return False
-
-
-def _returns_it(walk: NumberWalk, call: ast.Call) -> bool:
-    """Return whether a call of a function of the file certainly gives a tensor."""
-    function = callees.callee(walk.file, call)
-    if function is None:
-        return False
-    returned = [n for n in ast.walk(function) if isinstance(n, ast.Return) and walk.file.function_of(n) is function]
-    ends = isinstance(function.body[-1], ast.Return)
-    return ends and all(n.value is not None and _is_put_off(walk, n.value) for n in returned)
-
-
-def _rounds(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id in ("round", "abs") and bool(call.args)
-
-
-def _is_mean(node: ast.BinOp) -> bool:
-    """Return whether an expression is `sum(x) / len(x)`, which raises for an empty list."""
-    both = [node.left, node.right]
-    calls = [side for side in both if isinstance(side, ast.Call) and isinstance(side.func, ast.Name) and side.args]
-    names = [call.func.id for call in calls]  # type: ignore[attr-defined]
-    alike = names == ["sum", "len"] and ast.dump(calls[0].args[0]) == ast.dump(calls[1].args[0])
-    return isinstance(node.op, ast.Div) and alike
 
 
 def _is_behind(statement: ast.stmt, home: Loop) -> bool:
