@@ -1,6 +1,6 @@
 """Fit what a compiled network costs its host to 23 of the programs: `python -m benchmarks.joint.fit`.
 
-Prints the likely costs that stand in `syncscan/whatif/compile_costs.py` (`LIKELY`). Nothing of the others is read.
+Prints the likely costs that stand in `syncscan/whatif/compile_changes.py` (`LIKELY`). Nothing of the others is read.
 Takes a quarter of an hour.
 """
 
@@ -20,7 +20,7 @@ import syncscan
 from benchmarks.joint.score import FILES, RECORDED, STATES, fitted, measured
 from syncscan.model.finding import Finding
 from syncscan.whatif import joint
-from syncscan.whatif.compile_costs import LIKELY, Costs
+from syncscan.whatif.compile_changes import LIKELY, Costs
 from syncscan.whatif.joint import Joint
 
 COSTS = ("op", "library", "kernel", "call", "replay", "gradient", "call_only", "replay_only", "ops_only")

@@ -2,7 +2,7 @@
 
 A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of each part alone.
 The programs of `programs.py` are parted in two halves, every other one by name. What a compiled network costs its host
-(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_costs.py`) was fitted to the first half and to
+(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_changes.py`) was fitted to the first half and to
 twelve of `kinds.py` (`fit.py`). Which functions stay eager, which kernels a compile leaves, what counts as a call, and
 how wide the ends are, was looked at beside all of them: the second half, `unseen.py` and four of `kinds.py` are held
 out from the likely costs alone.

@@ -42,14 +42,12 @@ class Change(msgspec.Struct, frozen=True):
     """The step without a habit, as an edit that a replay can apply; times in ns on the trace's clock.
 
     `host`: intervals of host threads to remove. `paced`: disjoint intervals of host threads that take another time.
-    `work`: (row of device work, fraction of its length that stays). `ahead`: intervals of host threads whose device
-    work moves to a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls to remove with
-    their waits. `unstretched`: the profiler didn't lengthen `host`, even if it lengthened the rest of the host's time.
+    `work`: (row of device work, fraction of its length that stays). `calls`: rows of calls whose waits go too.
+    `unstretched`: the profiler didn't lengthen `host`, even if it lengthened the rest of the host's time.
     """
 
     host: tuple[ThreadInterval, ...] = ()
     work: tuple[tuple[int, float], ...] = ()
-    ahead: tuple[ThreadInterval, ...] = ()
     calls: tuple[int, ...] = ()
     unstretched: bool = False
     paced: tuple[Paced, ...] = ()

@@ -1,7 +1,12 @@
-"""Project the step without a set of findings by a calibrated replay, with its range."""
+"""Project the step without a set of findings by a calibrated replay, with its range.
+
+A chip that would exceed its power limit lowers its clock. Power grows with about the 2.5th power of the clock (voltage
+falls with it), so work that would draw P at full clock takes (P / limit) ** 0.4 times as long.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
@@ -13,12 +18,34 @@ from syncscan.model.step import BOUND_FROM, REPEATABILITY, Bound
 from syncscan.model.trace import Trace
 from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
-from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, steady
 from syncscan.whatif.replays import Without, prefetch
-from syncscan.whatif.shares import NOTABLE, Shares, shares_of
-from syncscan.whatif.surroundings import Surroundings
+from syncscan.whatif.surroundings import NOTABLE, Shares, Surroundings, shares_of
 from syncscan.whatif.wait_effects import WaitEffect
+
+UNKNOWN_SLOWDOWN = 0.15
+"""Slowdown if the trace has no power data: matrix products on an H200 at its limit take 13 to 17 % longer."""
+MOST_SLOWDOWN = 0.25
+IDLE_POWER = 0.15
+"""Part of its limit that a chip draws without work."""
+SLOWDOWN_EXPONENT = 0.4
+
+
+def slowdown(trace: Trace, busy: float) -> float:
+    """Return how much longer kernels may take on this device if it works without pause: 0.15 is 15 %.
+
+    Args:
+        trace: trace with `clocks` in capture's table: power drawn in unprofiled steps, and the chip's limit, in W.
+        busy: part of those steps in which the device worked.
+    """
+    clocks = trace.info.capture.calibrated_clocks
+    drawn, limit = clocks.power_w, clocks.power_limit_w
+    if drawn is None or limit is None or not 0.0 < busy <= 1.0:
+        return UNKNOWN_SLOWDOWN
+    idle = IDLE_POWER * limit
+    full = idle + max(0.0, drawn - idle) / busy
+    return min(max(math.pow(full / limit, SLOWDOWN_EXPONENT) - 1.0, 0.0), MOST_SLOWDOWN)
+
 
 MODEL = 0.10
 """Relative uncertainty of a saving that the model itself has."""

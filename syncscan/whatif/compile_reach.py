@@ -21,7 +21,6 @@ from syncscan.model.finding import Finding, SyncPoint
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category, Trace
-from syncscan.whatif.compile_costs import CROSSING
 from syncscan.whatif.fusion import Fusion, fusion
 from syncscan.whatif.network_calls import network_calls
 
@@ -68,11 +67,6 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
     def launches(self, trace: Trace) -> int:
         """Return how many kernels are launched once it is compiled."""
         return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
-
-    def may_cross(self, trace: Trace) -> bool:
-        """Return whether its Python may end at the edge of a chunk of the interpreter's stack."""
-        least, most = CROSSING
-        return least <= self.launches(trace) <= most
 
     @cached_property
     def _fusions(self) -> list[Fusion]:

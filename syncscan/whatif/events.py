@@ -3,9 +3,15 @@
 If the trace states which record is meant, that is used. Otherwise the edge is inferred: the nearest record on the same
 thread whose work ended early enough to explain when the waiting work continued. Traces of torch 1.12 to 2.1 have no
 event records (libkineto left `cudaEventRecord` out); there the wait itself replaces it.
+
+Some edges no call explains: a stream that waits for an event may get its next work much later, from another place in
+the program, so that the call before that work shows nothing. The device's times still do: queued work that began just
+when another stream's work ended (FSDP2's stream for copies into an all-gather).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -88,3 +94,33 @@ class Events:
 def first_waiters(edges: list[EventEdge]) -> Int64:
     """Return the launches whose start an event explains, so that their gap isn't the device's own."""
     return np.array(sorted({edge.first for edge in edges}), np.int64)
+
+
+LONG_NS = 50_000
+"""A longer pause between queued work isn't the device's own, which takes a few µs."""
+AT_ONCE_NS = 20_000
+"""Delay with which work begins after what it waited for (two H200s: 2 to 12 µs after an all-gather)."""
+
+
+def coincident_edges(launches: Launches, edges: Sequence[EventEdge]) -> list[EventEdge]:
+    """Return an edge for each launch whose begin another stream's end explains, the last to end before it.
+
+    Args:
+        launches: launches in the order of their calls, with recorded gaps.
+        edges: the known edges.
+    """
+    waiters = set(first_waiters(list(edges)).tolist())
+    order = np.argsort(launches.end, kind="stable")
+    ends = launches.end[order]
+    inferred = []
+    for at in np.flatnonzero(launches.gap > LONG_NS).tolist():
+        if at in waiters:
+            continue
+        begin = int(launches.start[at])
+        first, last = np.searchsorted(ends, [begin - AT_ONCE_NS, begin], side="right")
+        for other in order[first:last][::-1].tolist():
+            if launches.stream[other] != launches.stream[at] and other < at:
+                record = EventRecord(int(launches.returned[other]), int(launches.stream[other]))
+                inferred.append(EventEdge(int(launches.issued[at]), int(launches.stream[at]), record, at))
+                break
+    return inferred

@@ -12,13 +12,12 @@ from syncscan.model.duration import duration, within
 from syncscan.model.finding import Cause, Finding, Gain, Severity
 from syncscan.model.projection import Overlap, Projection, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
-from syncscan.whatif.bound import decided, unsettled, without_replay
+from syncscan.whatif.bound import decided, outlook, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import all_but_one, worth_removing
-from syncscan.whatif.outlook import outlook
 from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.projector import NO_LAUNCHES, Projector
-from syncscan.whatif.steadiness import STEADY
+from syncscan.whatif.replay import STEADY
 
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""

@@ -22,9 +22,7 @@ SURE = 0.5
 def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit, ...]:
     """Replay the step without each habit.
 
-    A habit whose change moves work to its own stream gets an upper bound: no pipeline does better, and how much two
-    streams gain depends on how much of the device each leaves free, which a trace doesn't show. If no replay takes the
-    step's time, its habits get upper bounds too.
+    If no replay takes the step's time, its habits get upper bounds.
 
     Args:
         projector: projector of the habits' trace.
@@ -71,15 +69,14 @@ def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change],
         most = _within((cost_us or 0.0) + unexplained_us, base)
         return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
     savings = [_saving(projector, step, change) * step.unit for change in changes]
-    bound = bool(changes[0].ahead)
-    if (bound or changes[0].calls) and cost_us is not None:
+    if changes[0].calls and cost_us is not None:
         savings = [min(s, cost_us) for s in savings]
     slack = REPEATABILITY * base + MODEL * max(savings[0], 0.0)
     low, high = min(savings) - slack, max(savings) + min(slack, SURE * (base - max(savings)))
     return HabitGain(
         recoverable_us=_within(savings[0], base),
-        range_us=(0.0, _within(savings[0], base)) if bound else (_within(low, base), _within(high, base)),
-        basis=Basis.UPPER_BOUND if bound else Basis.REPLAY,
+        range_us=(_within(low, base), _within(high, base)),
+        basis=Basis.REPLAY,
     )
 
 

@@ -25,8 +25,7 @@ from syncscan.model.rank import (
 )
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE
-from syncscan.whatif.replay import ReplayState
-from syncscan.whatif.steadiness import Pace, PaceMark
+from syncscan.whatif.replay import Pace, PaceMark, ReplayState
 
 
 class SharedCollective(msgspec.Struct, frozen=True, eq=False):

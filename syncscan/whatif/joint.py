@@ -21,8 +21,7 @@ from syncscan.model.step import REPEATABILITY
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import Trace
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.compile_changes import Launching, change_of
-from syncscan.whatif.compile_costs import LEAST, LIKELY, MOST, Costs
+from syncscan.whatif.compile_changes import LEAST, LIKELY, MOST, Costs, Launching, change_of
 from syncscan.whatif.compile_reach import Reach, reach, reach_of_graph
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady

@@ -22,20 +22,17 @@ from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, NONE, Trace
-from syncscan.whatif import plausible
-from syncscan.whatif.bound import bound_of, unsettled
+from syncscan.whatif.bound import NOTHING, bound_of, unsettled
 from syncscan.whatif.build import build
-from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
+from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, doubt, reach, refuse
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
-from syncscan.whatif.changes import both
 from syncscan.whatif.compile_changes import Launching
 from syncscan.whatif.compile_reach import Reach
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.obstacles import obstacles
-from syncscan.whatif.outlook import NOTHING
 from syncscan.whatif.replay import period
-from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, find_steps, with_change
+from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, both, find_steps, with_change
 from syncscan.whatif.selectors import select
 from syncscan.whatif.surroundings import Surroundings, surroundings_of
 from syncscan.whatif.unfold import StepSchedules
@@ -112,10 +109,10 @@ class Projector:
 
     def _steps_with(self, change: Change) -> ReplayedSteps:
         """Return the replayed steps with this change."""
-        if change == NO_CHANGE:
-            return self.steps
-        anew = change.ahead or change.calls
-        return find_steps(self.trace, self.points, change=change) if anew else with_change(self.steps, change)
+        calls = frozenset(change.calls)
+        waiting = [p for p in self.points if p.point.calls[0] not in calls]
+        steps = self.steps if len(waiting) == len(self.points) else find_steps(self.trace, waiting)
+        return with_change(steps, change)
 
     def saved_by_reading_once(self, finding: Finding) -> float:
         """Return what the step gains where the first of a finding's occurrences in each step stays, in µs."""
@@ -148,7 +145,7 @@ class Projector:
         """
         step_ns = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
         if step_ms:
-            plausible.refuse(step_ms * 1e6, reach(self.graph, step_ms * 1e6), self.observed_ns)
+            refuse(step_ms * 1e6, reach(self.graph, step_ms * 1e6), self.observed_ns)
         return self._calibrated_to(step_ns)
 
     def doubt(self, step_ms: float | None = None) -> str:
@@ -165,9 +162,9 @@ class Projector:
         unprofiled_ns, recorded = self.unprofiled_us * 1e3, self.observed_ns
         by_host = min(max(unprofiled_ns, MIN_SCALE * recorded), MAX_SCALE * recorded)
         if step_ms:
-            plausible.refuse(unprofiled_ns, reach(self.graph, unprofiled_ns) if self.replayable else by_host, recorded)
+            refuse(unprofiled_ns, reach(self.graph, unprofiled_ns) if self.replayable else by_host, recorded)
         replayed = self._calibrated_to(unprofiled_ns).before.period if self.replayable else by_host
-        return plausible.doubt(unprofiled_ns, replayed, recorded)
+        return doubt(unprofiled_ns, replayed, recorded)
 
     def _calibrated_to(self, step_ns: float | None) -> CalibratedStep:
         if step_ns not in self._calibrated:

@@ -14,10 +14,9 @@ from syncscan.model.remedy import Remedy
 from syncscan.model.states import States
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.changes import both
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
-from syncscan.whatif.replayed_steps import NO_CHANGE
+from syncscan.whatif.replayed_steps import NO_CHANGE, both
 
 WORTH = 0.05
 """The least part of the step that a set of changes across kinds gains beyond the best of them, or it isn't named."""

@@ -1,6 +1,8 @@
 """Find the steps that are replayed of a Trace and its sync points: their launches, events, waits and threads.
 
-A graph is written from them (`build`), and a step of its replay is unfolded with them (`schedule`).
+A graph is written from them (`build`), and a step of its replay is unfolded with them (`schedule`). Tracks of one
+program that moves between threads are one logical thread: while autograd runs backward on its own thread, the calling
+thread is blocked. A thread that launches its own work in between (a loader that copies, a second model) is its own.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.host_threads import autograd_tracks, program_track
 from syncscan.facts.period import busy_time, step_intervals, waits_before
 from syncscan.facts.profiler_overhead import profilers_own
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Interval, ThreadInterval, cover_of
 from syncscan.model.trace import NONE, Trace
-from syncscan.whatif import changes
 from syncscan.whatif.events import EventEdge, Events, first_waiters
 from syncscan.whatif.launches import Launches, find_launches
-from syncscan.whatif.logical_threads import find_threads
 from syncscan.whatif.overlap import ahead, launched_in
 from syncscan.whatif.wait_effects import NumberedPoint, WaitEffect, find_waits, held_launches
 
@@ -53,7 +55,6 @@ def find_steps(
     trace: Trace,
     points: Sequence[NumberedPoint],
     ahead_of: str = "",
-    change: Change = NO_CHANGE,
     chosen: Sequence[Interval] | None = None,
 ) -> ReplayedSteps:
     """Choose the steps of a trace, or take it whole where it marks none, and find what is replayed of them.
@@ -62,7 +63,6 @@ def find_steps(
         trace: any trace; without runtime calls and device work there are no launches and no waits.
         points: its sync points.
         ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
-        change: what else is different from the recorded steps.
         chosen: the steps to replay; by default as many as MAX_STEPS at even ranks of length.
     """
     steps = _choose_steps(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
@@ -71,14 +71,9 @@ def find_steps(
     added_from = len(launches.streams) if ahead_of else NONE
     if ahead_of:
         launches = ahead(launches, launched_in(trace, launches, ahead_of))
-    launches = changes.moved(launches, change)
     edges = Events(trace, launches, around).edges()
-    removed_calls = frozenset(change.calls)
-    waits = find_waits(
-        trace, launches, [p for p in _within(trace, points, steps) if p.point.calls[0] not in removed_calls]
-    )
-    launches = changes.shortened(explained(launches, edges), change)
-    as_recorded = not (ahead_of or change.work or change.ahead)
+    waits = find_waits(trace, launches, _within(trace, points, steps))
+    launches = explained(launches, edges)
     return ReplayedSteps(
         intervals=tuple(steps),
         marked=bool(trace.steps),
@@ -86,47 +81,54 @@ def find_steps(
         edges=tuple(edges),
         waits=tuple(waits),
         threads=find_threads(trace, np.append(launches.tracks, [wait.track for wait in waits]).astype(np.int64)),
-        left_out=(
-            *held_launches(trace, launches),
-            *profilers_own(trace),
-            *waits_before(trace),
-            *change.host,
-            *_of_calls(trace, change),
-        ),
-        paced=change.paced,
+        left_out=(*held_launches(trace, launches), *profilers_own(trace), *waits_before(trace)),
         added_from=added_from,
-        busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,
+        busy_ns=busy_time(trace, steps) / len(steps) if steps and not ahead_of else 0.0,
     )
 
 
 def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
-    """Return what `find_steps` would with this change, of steps that were found without it.
-
-    Most habits make such a change, and ask often.
-
-    Args:
-        steps: the steps, as recorded.
-        change: which neither moves work ahead nor leaves calls out, so that what waits for what stays as it was.
-    """
+    """Return recorded steps with this change; the waits of its `calls` have been left out before."""
     return replace(
         steps,
-        launches=changes.shortened(steps.launches, change),
+        launches=_shortened(steps.launches, change),
         left_out=(*steps.left_out, *change.host),
         paced=change.paced,
         busy_ns=0.0 if change.work else steps.busy_ns,
     )
 
 
+def both(change: Change, other: Change) -> Change:
+    """Return two changes as one; work that both shorten is as short as either leaves it."""
+    work = dict(change.work)
+    for row, stay in other.work:
+        work[row] = min(stay, work.get(row, 1.0))
+    return Change(
+        host=(*change.host, *other.host),
+        work=tuple(work.items()),
+        calls=(*change.calls, *other.calls),
+        paced=change.paced or other.paced,  # a step is compiled once: as the one above in the list has it
+    )
+
+
+def _shortened(launches: Launches, change: Change) -> Launches:
+    """Return the launches with the change's `work` shortened; removed work leaves no gap either."""
+    gap, latency = launches.gap.copy(), launches.latency.copy()
+    factor = np.ones(len(launches))
+    if change.work:
+        rows, stay = (np.array(c) for c in zip(*sorted(change.work), strict=True))
+        at = np.minimum(np.searchsorted(rows, launches.rows), len(rows) - 1)
+        factor = np.where(rows[at] == launches.rows, stay[at], 1.0)
+        removed = factor == 0.0
+        gap[removed], latency[removed] = 0.0, np.minimum(latency[removed], 0.0)
+    length = ((launches.end - launches.start) * factor).astype(np.int64)
+    return replace(launches, end=launches.start + length, gap=gap, latency=latency)
+
+
 def _within(trace: Trace, points: Sequence[NumberedPoint], steps: Sequence[Interval]) -> list[NumberedPoint]:
     """Return those of these sync points that begin in one of these steps."""
     begun = trace.slices.ts[np.array([point.calls[0] for _, point in points], np.int64)]
     return [points[at] for at in np.flatnonzero(cover_of(steps).holds(begun)).tolist()]
-
-
-def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
-    """Return the intervals of the calls that would be gone."""
-    s = trace.slices
-    return [ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in change.calls]
 
 
 def _choose_steps(steps: Sequence[Interval], count: int) -> list[Interval]:
@@ -152,3 +154,44 @@ def explained(launches: Launches, edges: list[EventEdge]) -> Launches:
     gap[first] = np.minimum(gap[first], launches.usual_gaps.of(first))
     latency[first] = np.minimum(latency[first], launches.usual_latency)
     return replace(launches, gap=gap, latency=latency)
+
+
+_TURNS = 0.1
+"""Largest part of a track's slices that may alternate with the step's thread, or during which that thread may begin
+slices of its own, if work is handed over to it."""
+
+
+def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
+    """Return the logical thread of each of these tracks; the step's own thread is 0.
+
+    Args:
+        trace: any trace; without steps, the program's track with most launches and waits is the step's own.
+        tracks: track of each launch and each wait.
+
+    Returns:
+        Number of the logical thread by track.
+    """
+    main = _main(trace, tracks)
+    threads = {main: 0}
+    for track in sorted({*distinct(tracks).tolist()} - {main}):
+        threads[track] = 0 if _handed_over(trace, main, track) else max(threads.values()) + 1
+    return threads
+
+
+def _main(trace: Trace, tracks: Int64) -> int:
+    if trace.steps:
+        return trace.main_steps[0].track
+    return program_track(trace, tracks)
+
+
+def _handed_over(trace: Trace, main: int, other: int) -> bool:
+    if main == NONE:
+        return False
+    if autograd_tracks(trace)[other]:
+        return True
+    s = trace.slices
+    a, b = s.ts[trace.track_rows(main)], s.ts[trace.track_rows(other)]
+    begun = np.searchsorted(a, b)
+    if np.count_nonzero(np.searchsorted(a, s.end[trace.track_rows(other)]) > begun) > _TURNS * len(b):
+        return False
+    return bool(np.count_nonzero(np.diff(begun)) <= max(4, _TURNS * len(b)))

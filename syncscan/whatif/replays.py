@@ -17,8 +17,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Float64
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
-from syncscan.whatif.replay import Question, Replay, Scaled, Steady
-from syncscan.whatif.steadiness import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY
+from syncscan.whatif.replay import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY, Question, Replay, Scaled, Steady
 from syncscan.whatif.wait_effects import WaitEffect
 
 MANY = 16

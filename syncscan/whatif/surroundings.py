@@ -1,4 +1,4 @@
-"""Find influences from outside of a step: its input, and other ranks."""
+"""Find influences from outside of a step, its input and other ranks, and the parts of the step that they take."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from syncscan.model.finding import Finding
-from syncscan.model.step import StepSummary
-from syncscan.model.trace import Trace
-from syncscan.whatif.loader import loader_waits
+from syncscan.model.slice_names import is_loader_with_workers
+from syncscan.model.step import BOUND_FROM, StepSummary
+from syncscan.model.trace import Category, Trace
+from syncscan.whatif.replay import Replay
 
 PACED = 0.05
 """Least part of its time that a step must wait for the DataLoader's workers to be paced by them."""
@@ -38,3 +39,61 @@ def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSum
 def _waits_for_ranks(finding: Finding) -> bool:
     communicated = sum([o.cost.communication_ns for o in finding.occurrences])
     return communicated > 0 and communicated > MOSTLY * sum([o.cost.wait_ns for o in finding.occurrences])
+
+
+NOTABLE = 0.1
+"""Least part of a step from which input, communication or syncs bound it."""
+
+
+class Shares(msgspec.Struct, frozen=True):
+    """Parts of a step: how the busiest device spends it, and how long the host waits for its input."""
+
+    device: float = 0.0
+    communication: float = 0.0
+    """Part in exposed collectives."""
+    input: float = 0.0
+
+    @property
+    def waits_for_ranks(self) -> bool:
+        """Whether other ranks or the network set the step's pace.
+
+        They do if collectives fill what the device's work leaves of the step, or are its largest part: larger than that
+        work, and than the time in which the device is idle, for which the step's own host or input is to blame.
+        """
+        if self.device >= BOUND_FROM or self.communication < NOTABLE:
+            return False
+        used = self.device + self.communication
+        return used >= BOUND_FROM or self.communication >= max(self.device, 1.0 - used)
+
+
+def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:
+    """Return the parts of the step that this replay implies for the measured one.
+
+    Args:
+        replay: replay of the step as it was; its scales tell how host and device times differ.
+        period_ns: the step's time in that replay.
+        measured: the step as recorded.
+    """
+    if not period_ns:
+        return Shares()
+    device = replay.stretch * 1e3 / period_ns
+    return Shares(
+        device=min(1.0, measured.device_busy_us * device),
+        communication=min(1.0, measured.communication_us * device),
+        input=min(1.0, measured.input_us * replay.scale * 1e3 / period_ns),
+    )
+
+
+def in_percent(share: float) -> str:
+    """Return a share in whole percent: `3%`; `less than 1%` instead of `0%`."""
+    return f"{share:.0%}" if share >= 0.005 else "less than 1%"
+
+
+def loader_waits(trace: Trace) -> float:
+    """Return the mean time per step in `__next__` of a DataLoader with workers on the step's thread, ns."""
+    if not trace.steps:
+        return 0.0
+    s, steps = trace.slices, trace.main_steps
+    rows = trace.where(is_loader_with_workers, Category.ANNOTATION, Category.CPU_OP)
+    rows = rows[(s.track[rows] == steps[0].track) & (s.ts[rows] >= steps[0].ts) & (s.ts[rows] < steps[-1].end)]
+    return float(s.dur[rows].sum()) / len(steps)

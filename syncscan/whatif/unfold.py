@@ -17,9 +17,8 @@ from syncscan.model.interval import Interval
 from syncscan.model.schedule import Blocked, Schedule
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import RUN, WAIT, Move
-from syncscan.whatif.replay import Replay, ReplayState
+from syncscan.whatif.replay import Pace, Replay, ReplayState
 from syncscan.whatif.replayed_steps import ReplayedSteps
-from syncscan.whatif.steadiness import Pace
 
 
 def _nearest(steps: Sequence[Interval], at: int | None) -> int:

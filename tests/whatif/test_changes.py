@@ -1,16 +1,11 @@
-"""Facts about replaying a step with a change: host time cut, device work shortened, or moved ahead."""
+"""Facts about replaying a step with a change: host time cut, or device work shortened."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from syncscan import api
 from syncscan.model.habit import Change
-from syncscan.model.interval import ThreadInterval
 from syncscan.whatif.build import build
-from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import Replay, period
 from syncscan.whatif.replayed_steps import find_steps, with_change
 from tests.builder import TraceBuilder
@@ -29,7 +24,7 @@ def trace():
 
 
 def step_us(trace, change):
-    return period(Replay(build(find_steps(trace, [], change=change)))) / 1e3
+    return period(Replay(build(with_change(find_steps(trace, []), change)))) / 1e3
 
 
 def rows(trace, name):
@@ -67,44 +62,3 @@ def test_shortened_work_counts_only_where_the_device_is_the_limit():
     work = tuple((r, 0.1) for r in rows(t, "encode"))
     assert step_us(t, Change(work=work)) == pytest.approx(1000, rel=0.01)
     assert step_us(t, Change(work=work, host=intervals(t, "compute"))) == pytest.approx(500, rel=0.02)
-
-
-def test_work_ahead_runs_beside_the_rest():
-    """Two streams of 300 µs each instead of one of 600; then the host's 500 µs are the limit."""
-    t = trace()
-    both = Change(host=intervals(t, "compute"), ahead=intervals(t, "frozen"))
-    assert step_us(t, both) == pytest.approx(500, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda t: Change(host=tuple(ThreadInterval(*i) for i in intervals(t, "compute"))),
-        lambda t: Change(work=tuple((row, 0.5) for row in rows(t, "encode"))),
-        lambda t: Change(
-            host=tuple(ThreadInterval(*i) for i in intervals(t, "frozen")),
-            work=tuple((row, 0.0) for row in rows(t, "train")),
-        ),
-    ],
-    ids=["host", "work", "both"],
-)
-def test_a_change_of_found_steps_is_the_change_they_would_be_found_with(change):
-    """Looked for anew with it, or changed as found: the same steps, so that the replay takes the same time."""
-    recorded = trace()
-    anew, changed = (
-        find_steps(recorded, [], change=change(recorded)),
-        with_change(find_steps(recorded, []), change(recorded)),
-    )
-    assert (changed.left_out, changed.busy_ns, changed.waits) == (anew.left_out, anew.busy_ns, anew.waits)
-    assert changed.launches.end.tolist() == anew.launches.end.tolist()
-    assert period(Replay(build(changed))) == period(Replay(build(anew)))
-
-
-def test_habits_of_recordings_are_projected_the_same_either_way(monkeypatch):
-    """On a real step with waits, copies and hundreds of launches too."""
-    path = Path(__file__).parent.parent.parent / "sample_traces" / "launches" / "mlp_logged.json.gz"
-    changed = [(h.id, h.gain) for h in api.analyze(path).habits]
-    monkeypatch.setattr(
-        Projector, "changed", lambda self, change: build(find_steps(self.trace, self.points, change=change))
-    )
-    assert [(h.id, h.gain) for h in api.analyze(path).habits] == changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.whatif.coincidence import coincident_edges
+from syncscan.whatif.events import coincident_edges
 from syncscan.whatif.launches import find_launches
 from tests.builder import TraceBuilder
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from syncscan.whatif.compile_changes import Launching, change_of
-from syncscan.whatif.compile_costs import LIKELY, WHOLE
+from syncscan.whatif.compile_changes import LIKELY, WHOLE, Launching, change_of
 from syncscan.whatif.compile_reach import CompiledPiece, reach_of_graph
 from tests.builder import TraceBuilder
 from tests.networks import backward, intervals, op, ops, reached, read

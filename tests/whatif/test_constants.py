@@ -18,8 +18,8 @@ from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
 from syncscan.whatif import Projector, project_habits
+from syncscan.whatif.calibrated_step import slowdown
 from syncscan.whatif.groups import worth_removing
-from syncscan.whatif.power import slowdown
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, profiled, real, told
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from syncscan.whatif.contention import beside_collectives, slowdown
+from syncscan.whatif.rank_graph import beside_collectives, slowdown
 from tests.builder import TraceBuilder
 
 

@@ -12,7 +12,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.whatif import gains
 from syncscan.whatif.gains import REPLAYED, WEIGHED
-from syncscan.whatif.steadiness import STEADY
+from syncscan.whatif.replay import STEADY
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, analyzed, real, told
 

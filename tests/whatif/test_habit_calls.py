@@ -7,6 +7,7 @@ import pytest
 from syncscan.api import analyze_trace
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
 from syncscan.whatif.habit_gains import project_habits
 from syncscan.whatif.projector import Projector
 from tests.builder import TraceBuilder
@@ -26,8 +27,9 @@ def gain(change_of: str, cost_us: float) -> float:
         t.synchronize(at=start + 402)
     analysis = analyze_trace(t.trace())
     trace = analysis.trace
-    calls = tuple(row for row in range(len(trace.slices)) if trace.name(row) == change_of)
-    habit = Habit("made-up-0", WORDS, Confidence.HIGH, (), "", 1.0, (), cost_us, (Change(calls=calls),))
+    s, calls = trace.slices, tuple(row for row in range(len(trace.slices)) if trace.name(row) == change_of)
+    host = tuple(ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in calls)
+    habit = Habit("made-up-0", WORDS, Confidence.HIGH, (), "", 1.0, (), cost_us, (Change(host=host, calls=calls),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
     result = project_habits(projector, [habit])
     return result[0].gain.recoverable_us if result and result[0].gain else 0.0

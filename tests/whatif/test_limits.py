@@ -6,8 +6,8 @@ import pytest
 
 from syncscan import api
 from syncscan.model.step import Bound
-from syncscan.whatif.loader import loader_waits
-from syncscan.whatif.power import slowdown
+from syncscan.whatif.calibrated_step import slowdown
+from syncscan.whatif.surroundings import loader_waits
 from tests.builder import TraceBuilder
 
 

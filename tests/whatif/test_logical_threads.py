@@ -11,8 +11,7 @@ from syncscan.model.step import Bound
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.graph import HostRun
-from syncscan.whatif.logical_threads import find_threads
-from syncscan.whatif.replayed_steps import find_steps
+from syncscan.whatif.replayed_steps import find_steps, find_threads
 from syncscan.whatif.wait_effects import NumberedPoint
 from tests.builder import MAIN, TraceBuilder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.model.trace import Trace
-from syncscan.whatif.pinned_copies import Copies
+from syncscan.whatif.wait_effects import Copies
 from tests.builder import TraceBuilder
 
 PAGEABLE = "Memcpy HtoD (Pageable -> Device)"

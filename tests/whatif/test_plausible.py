@@ -7,7 +7,7 @@ import pytest
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.duration import duration
-from syncscan.whatif import plausible
+from syncscan.whatif import calibrate
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, told
 
@@ -48,11 +48,11 @@ def test_where_nothing_can_be_replayed_the_recorded_time_decides() -> None:
 @pytest.mark.parametrize("times", [lambda x: x, lambda x: 1 / x], ids=["longer", "shorter"])
 def test_limits(times) -> None:
     """A tenth off is doubted, a half refused."""
-    assert not plausible.doubt(times(1.09), 1.0, 1.0)
-    assert plausible.doubt(times(1.11), 1.0, 1.0)
-    plausible.refuse(times(1.49), 1.0, 1.0)
+    assert not calibrate.doubt(times(1.09), 1.0, 1.0)
+    assert calibrate.doubt(times(1.11), 1.0, 1.0)
+    calibrate.refuse(times(1.49), 1.0, 1.0)
     with pytest.raises(UsageError):
-        plausible.refuse(times(1.51), 1.0, 1.0)
+        calibrate.refuse(times(1.51), 1.0, 1.0)
 
 
 @pytest.mark.parametrize("step_ms", [0.0, -1.0, float("nan"), float("inf")])

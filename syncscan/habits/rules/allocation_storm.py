@@ -38,7 +38,7 @@ def find(context: Context) -> Iterable[Habit]:
         rows,
         took,
         _evidence(context, rows, took, [f.id for f in given_back]),
-        [Change(calls=tuple(rows))],
+        [Change(host=tuple(map(context.interval, rows)), calls=tuple(rows))],
         Confidence.HIGH if given_back else Confidence.MEDIUM,
     )
 
