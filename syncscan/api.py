@@ -19,7 +19,6 @@ from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of
-from syncscan.habits import documentation
 from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
@@ -392,12 +391,12 @@ def rules() -> tuple[RuleDoc, ...]:
 
 def habit_rules() -> tuple[RuleDoc, ...]:
     """Return the documentation of each rule that finds habits, in matching order."""
-    return documentation.catalogue()
+    return habits.catalogue()
 
 
 def preamble_of(rule: RuleDoc) -> str:
     """Return the code that a rule's examples need."""
-    return documentation.PREAMBLE if rule.of_habit else PREAMBLE
+    return habits.PREAMBLE if rule.of_habit else PREAMBLE
 
 
 def explanation(name: str, analysis: Analysis | None = None) -> str:

@@ -14,7 +14,7 @@ from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.finding import Place
 from syncscan.model.interval import union
 from syncscan.model.slice_names import COLLECTIVE_WORDS, is_collective_kernel
-from syncscan.model.trace import NONE, Trace, once
+from syncscan.model.trace import NONE, Category, Trace, once
 
 
 class Work(msgspec.Struct, frozen=True, eq=False):
@@ -140,3 +140,23 @@ def communicating(trace: Trace) -> Bool:
     collectives = trace.kept(DeviceNames).matching(is_collective_kernel, COLLECTIVE_WORDS)
     mask: Bool = collectives.take(trace.slices.name.take(trace.device_rows))
     return mask
+
+
+@once
+def share_in_all_steps(trace: Trace) -> float:
+    """Return the part of the steps' kernels that each step launches, by their names.
+
+    With less than all, shapes or control flow change.
+    """
+    s, rows = trace.slices, trace.device_rows
+    rows = rows[s.category[rows] == int(Category.KERNEL)]
+    launched = trace.launched_at[s.category[trace.device_rows] == int(Category.KERNEL)]
+    begins = np.array([step.ts for step in trace.main_steps], np.int64)
+    of = np.searchsorted(begins, launched, side="right") - 1
+    rows, of = rows[of >= 0], of[of >= 0]
+    if not len(rows):
+        return 1.0 if not len(begins) else 0.0
+    _, name = np.unique(s.name[rows], return_inverse=True)
+    counts = np.zeros((len(begins), int(name.max()) + 1), np.int64)
+    np.add.at(counts, (of, name.reshape(-1)), 1)
+    return float(counts.min(axis=0).sum() * len(begins) / len(rows))

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from syncscan.habits.backward_passes import parameters
-from syncscan.habits.closures import without_closures
 from syncscan.habits.context import LAUNCH_NS, Context
+from syncscan.habits.optimizers import parameters, without_closures
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.interval import ThreadInterval
+from syncscan.model.interval import Cover, ThreadInterval
 from syncscan.model.slice_names import is_optimizer
 from syncscan.model.trace import Category
 
@@ -122,7 +121,7 @@ def _outer_ops(context: Context) -> Int64:
         ops = ops[context.inside(s.ts[ops])]
         ops = ops[_in_no_other(s.ts.take(ops), s.end.take(ops))]
         scopes = np.array([row for row in optimizers if s.track[row] == track], np.int64)
-        outer.append(ops[~_inside(s.ts[ops], s.ts[scopes], s.end[scopes])])
+        outer.append(ops[~Cover(s.ts[scopes], s.end[scopes]).holds(s.ts[ops])])
     joined = np.concatenate(outer)
     ordered: Int64 = joined[np.argsort(s.ts[joined], kind="stable")]
     return ordered
@@ -133,15 +132,6 @@ def _in_no_other(begins: Int64, ends: Int64) -> Bool:
     outer = np.ones(len(begins), np.bool_)
     np.greater_equal(begins[1:], np.maximum.accumulate(ends)[:-1], out=outer[1:])
     return outer
-
-
-def _inside(at: Int64, begins: Int64, ends: Int64) -> Bool:
-    """Return which of these times lie in one of these disjoint, ordered intervals."""
-    if not len(begins):
-        return np.zeros(len(at), np.bool_)
-    place = np.searchsorted(begins, at, side="right") - 1
-    inside: Bool = (place >= 0) & (at < ends[place])
-    return inside
 
 
 def _repetitions(context: Context, rows: Int64) -> Iterator[tuple[int, int, int]]:

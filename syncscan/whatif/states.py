@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.device_work import share_in_all_steps
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain, Segment
@@ -19,7 +19,6 @@ from syncscan.model.obstacles import Obstacle, in_words, prevented, standing
 from syncscan.model.projection import Projection
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.model.step import REPEATABILITY
-from syncscan.model.trace import Category, Trace, once
 from syncscan.whatif.compile_changes import Launching
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.projector import Projector
@@ -111,7 +110,7 @@ def _worth(projector: Projector) -> bool:
         return False
     known = step.calibration.known
     whole = step.before.period if known else launches * LEAST_NS
-    return step.before.device < HELD * whole and _steady(projector.trace) >= STEADY
+    return step.before.device < HELD * whole and share_in_all_steps(projector.trace) >= STEADY
 
 
 def _stalled(projector: Projector, habits: Sequence[Habit]) -> bool:
@@ -122,23 +121,6 @@ def _stalled(projector: Projector, habits: Sequence[Habit]) -> bool:
     step = projector.calibrated()
     gains = [h.gain.recoverable_us for h in habits if h.gain and h.advice.area in (Area.HOST, Area.INPUT)]
     return max(gains, default=0.0) >= STALLED * step.before.period * step.unit
-
-
-@once
-def _steady(trace: Trace) -> float:
-    """Return the part of the steps' kernels that each step launches, by their names."""
-    s, rows = trace.slices, trace.device_rows
-    rows = rows[s.category[rows] == int(Category.KERNEL)]
-    launched = trace.launched_at[s.category[trace.device_rows] == int(Category.KERNEL)]
-    begins = np.array([step.ts for step in trace.main_steps], np.int64)
-    of = np.searchsorted(begins, launched, side="right") - 1
-    rows, of = rows[of >= 0], of[of >= 0]
-    if not len(rows):
-        return 1.0 if not len(begins) else 0.0
-    _, name = np.unique(s.name[rows], return_inverse=True)
-    counts = np.zeros((len(begins), int(name.max()) + 1), np.int64)
-    np.add.at(counts, (of, name.reshape(-1)), 1)
-    return float(counts.min(axis=0).sum() * len(begins) / len(rows))
 
 
 def _states(

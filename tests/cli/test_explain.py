@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from syncscan import habits
 from syncscan.cli import group
 from syncscan.detect import RuleDoc, catalogue
 from syncscan.errors import UsageError
-from syncscan.habits import documentation
 from tests.cli.test_analyze import waiting
 
-RULES, HABITS = catalogue(), documentation.catalogue()
+RULES, HABITS = catalogue(), habits.catalogue()
 
 
 def run(*args: str) -> Result:

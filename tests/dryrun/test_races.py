@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import syncscan
+from syncscan import habits
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
-from syncscan.habits import documentation
 from syncscan.model.finding import Finding
 from syncscan.model.race import Race, RaceKind
 from syncscan.model.race_examples import EXAMPLES
@@ -337,7 +337,7 @@ def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind)
 
 ADVISED = [
     (preamble, doc)
-    for preamble, docs in ((PREAMBLE, catalogue()), (documentation.PREAMBLE, documentation.catalogue()))
+    for preamble, docs in ((PREAMBLE, catalogue()), (habits.PREAMBLE, habits.catalogue()))
     for doc in docs
     if not re.search(r"^Not run: \S", doc.sections["Use instead"], re.MULTILINE)
 ]

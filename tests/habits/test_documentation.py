@@ -11,8 +11,8 @@ import pytest
 
 from syncscan.detect import RuleDoc
 from syncscan.detect import catalogue as sync_rules
+from syncscan.habits import PREAMBLE, catalogue
 from syncscan.habits import rules as folder
-from syncscan.habits.documentation import PREAMBLE, catalogue
 from syncscan.model import race_examples
 from syncscan.rules.pages import FOLDER, HABIT_HEADINGS, INSTEAD, advice_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from syncscan.habits.stopped_thread import stopped_by_others
+from syncscan.habits.rules.lock_held import stopped_by_others
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Basis
 from syncscan.model.host import USER, HostNode, OtherThread, SampledHost, ThreadUse

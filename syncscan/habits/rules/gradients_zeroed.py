@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
-from syncscan.habits.zeroed_gradients import ZeroedGradients, zeroed_gradients
+from syncscan.habits.optimizers import ZeroedGradients, zeroed_gradients
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
 from syncscan.rules.pages import advice_of

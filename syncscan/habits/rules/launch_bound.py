@@ -8,17 +8,44 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.habits.capturable import LEAST_LAUNCHES, Capturable, GraphBreaks, capturable
+from syncscan.facts.device_work import share_in_all_steps
 from syncscan.habits.context import LEAST_NS, Context
-from syncscan.habits.graph_readiness import LaunchRun, runs_of, segments, splits
-from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
-from syncscan.model.arrays import Int64
+from syncscan.habits.graph_readiness import (
+    LEAST_LAUNCHES,
+    Capturable,
+    GraphBreaks,
+    LaunchRun,
+    capturable,
+    runs_of,
+    segments,
+    splits,
+)
+from syncscan.habits.optimizers import find_looping_optimizer, zeroed_gradients
+from syncscan.habits.parameter_loops import parameter_loops
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
 from syncscan.rules.pages import advice_of
+
+
+def said_elsewhere(context: Context) -> list[ThreadInterval]:
+    """Return where an optimizer or another loop visits the parameters, and where gradients are zero-filled."""
+    looping, zeroed = context.kept(find_looping_optimizer), context.kept(zeroed_gradients)
+    scopes = [*(looping.steps if looping else ()), *(zeroed.scopes if zeroed else ())]
+    loops = [interval for loop in context.kept(parameter_loops) for interval in loop.intervals]
+    return sorted([*(context.interval(row) for row in scopes), *loops], key=lambda interval: interval.begin)
+
+
+def begun_in(context: Context, rows: Int64, intervals: Sequence[ThreadInterval]) -> Bool:
+    """Return which of these host slices begin in one of these intervals of their thread."""
+    s, inside = context.trace.slices, np.zeros(len(rows), np.bool_)
+    for track, begin, end in intervals:
+        inside |= (s.track[rows] == track) & (s.ts[rows] >= begin) & (s.ts[rows] < end)
+    return inside
+
 
 PARTLY = (
     'torch.compile(model, mode="reduce-overhead") launches the model\'s kernels at once. A wait inside the model ends '
@@ -49,7 +76,7 @@ them (1.0 in 56 recordings of programs that don't change)."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
+    if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or share_in_all_steps(context.trace) < STEADY:
         return
     elsewhere = said_elsewhere(context)
     launches, breaks = _launches(context, elsewhere), GraphBreaks.of(context)
@@ -149,18 +176,6 @@ def _kernels(context: Context, calls: Int64) -> Int64:
     rows = trace.device_rows[trace.slices.category[trace.device_rows] == int(Category.KERNEL)]
     own: Int64 = rows[np.isin(trace.calls_of(rows), calls)]
     return own
-
-
-def _steady(context: Context) -> float:
-    """Return the part of a step's kernels, by name, that every step launches."""
-    s, kernels = context.trace.slices, _kernels(context, context.launch_calls)
-    if not len(kernels):
-        return 0.0
-    step = context.step_of(s.ts[context.trace.calls_of(kernels)])
-    names, which = np.unique(s.name[kernels], return_inverse=True)
-    counts = np.zeros((context.count, len(names)), np.int64)
-    np.add.at(counts, (step, which.reshape(-1)), 1)
-    return float(counts.min(axis=0).sum() * context.count / len(kernels))
 
 
 def _in_the_way(context: Context, count: float, parts: float) -> str:

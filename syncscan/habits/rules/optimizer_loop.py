@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.looping_optimizer import find_looping_optimizer
+from syncscan.habits.optimizers import find_looping_optimizer
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
 from syncscan.rules.pages import advice_of

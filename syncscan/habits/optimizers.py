@@ -1,0 +1,151 @@
+"""Find backward passes and the parameters they train, and what optimizers do: their steps, gradients set to zero."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from syncscan.habits.context import Context
+from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.slice_names import is_backward, is_gradient, is_optimizer_step, is_optimizer_zero_grad
+from syncscan.model.trace import Category
+
+
+def backward_passes(context: Context) -> list[Int64]:
+    """Return the rows that add to a parameter's gradient, per backward pass, in time order.
+
+    Between two passes the steps' thread runs ops of its own; during one it waits for autograd's. Passes on the steps'
+    own thread, as on a CPU, can't be distinguished and are left out.
+    """
+    s, trace, own = context.trace.slices, context.trace, sorted({step.track for step in context.trace.steps})
+    gradients = trace.where(is_gradient, Category.CPU_OP)
+    gradients = gradients[~np.isin(s.track[gradients], own)]
+    gradients = gradients[np.argsort(s.ts[gradients], kind="stable")]
+    if not len(gradients):
+        return []
+    ops = [s.ts[run][s.category[run] == int(Category.CPU_OP)] for run in map(trace.track_rows, own)]
+    forward = np.sort(np.concatenate(ops)) if len(ops) > 1 else ops[0]
+    cuts = np.flatnonzero(np.diff(np.searchsorted(forward, s.ts[gradients]))) + 1
+    return np.split(gradients, cuts)
+
+
+def parameters(context: Context) -> int:
+    """Return how many parameters the program trains: as many as its fullest backward pass adds to; 0 without one."""
+    return max((len(rows) for rows in context.kept(backward_passes)), default=0)
+
+
+def without_closures(context: Context, rows: list[int]) -> list[int]:
+    """Return those of these optimizer slices in which no backward pass runs and no other thread launches.
+
+    Under Lightning, a whole training step runs inside of `Optimizer.step`.
+    """
+    if not rows:
+        return []
+    s, calls, slices = context.trace.slices, context.launch_calls, np.array(rows, np.int64)
+    alone = _none_in(context.kept(_backward), s.ts[slices], s.end[slices])
+    for track in distinct(s.track[slices]).tolist():
+        own, elsewhere = s.track[slices] == track, s.ts[calls[s.track[calls] != track]]
+        alone[own] &= _none_in(elsewhere, s.ts[slices[own]], s.end[slices[own]])
+    selected: list[int] = slices[alone].tolist()
+    return selected
+
+
+def _backward(context: Context) -> Int64:
+    """Return when each op of a backward pass begins, ascending."""
+    s, trace = context.trace.slices, context.trace
+    return np.sort(s.ts[trace.where(is_backward, Category.CPU_OP)])
+
+
+def _none_in(times: Int64, begins: Int64, ends: Int64) -> Bool:
+    """Return which of these intervals contain none of the ascending times."""
+    none: Bool = np.searchsorted(times, begins) == np.searchsorted(times, ends)
+    return none
+
+
+MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
+"""Least launches per step, longest mean kernel, and largest share of batched kernels of such an optimizer."""
+
+
+class LoopingOptimizer(msgspec.Struct, frozen=True, kw_only=True):
+    """Optimizer steps whose launches certainly bound the step, and that aren't batched."""
+
+    steps: list[int]
+    """Rows of torch's scopes around `Optimizer.step`, in time order."""
+    kernels: float
+    """Number of kernels per step."""
+    mean_ns: float
+    """Mean length of a kernel, ns."""
+    took_us: float
+    """Host time per step; a lower bound if the step's own time is unknown."""
+
+
+def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
+    """Return the optimizer steps of a trace if they consist of many small kernels that delay the step; else None."""
+    s, trace = context.trace.slices, context.trace
+    steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
+    rows = without_closures(context, steps)
+    work = np.concatenate([np.zeros(0, np.int64), *context.launched_by(rows)])
+    if len(work) < MANY * context.count:
+        return None
+    together = trace.called(work, lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
+    mean_ns = float(s.dur[work].mean())
+    if np.count_nonzero(together) > BATCHED * len(work) or mean_ns > SMALL_NS:
+        return None
+    took = context.length_us(rows) * context.host_scale
+    if not context.launch_bound:
+        took = context.least_us(len(work) / context.count, mean_ns, [context.interval(row) for row in rows])
+    if took < 5 * context.notable_us:
+        return None
+    return LoopingOptimizer(steps=rows, kernels=len(work) / context.count, mean_ns=mean_ns, took_us=took)
+
+
+class ZeroedGradients(msgspec.Struct, frozen=True, kw_only=True):
+    """The scopes that fill gradients with zeros, and the ops that add the first gradients to them."""
+
+    scopes: list[int]
+    """Rows of torch's scopes around `Optimizer.zero_grad`, in time order."""
+    fills: Int64
+    """Rows of the device work in them."""
+    additions: list[int]
+    """Rows of the `add_`s in the first backward pass after each."""
+    sums: Int64
+    """Rows of the device work of these `add_`s."""
+    host_us: float
+    """Host time of all of it, per step."""
+    device_us: float
+    """Device time of all of it, per step."""
+
+
+def zeroed_gradients(context: Context) -> ZeroedGradients | None:
+    """Return the zero fills if they occur in every step and take a notable time; else None."""
+    rows = context.rows(Category.ANNOTATION, is_optimizer_zero_grad)
+    listed = np.array(rows, np.int64)
+    scopes: list[int] = listed[context.launching(listed)].tolist()
+    if len(scopes) < context.count:
+        return None
+    additions = _additions(context, scopes)
+    fills, sums = _work(context, scopes), _work(context, additions)
+    host_us = context.length_us([*scopes, *additions]) * context.host_scale
+    device_us = context.length_us([*fills.tolist(), *sums.tolist()])
+    if host_us + device_us < context.notable_us:
+        return None
+    return ZeroedGradients(
+        scopes=scopes, fills=fills, additions=additions, sums=sums, host_us=host_us, device_us=device_us
+    )
+
+
+def _work(context: Context, rows: list[int]) -> Int64:
+    return np.concatenate([np.zeros(0, np.int64), *context.launched_by(rows)])
+
+
+def _additions(context: Context, scopes: list[int]) -> list[int]:
+    """Return the `add_`s that add a gradient to zeros: those of the first backward pass after each of these scopes."""
+    s, trace = context.trace.slices, context.trace
+    passes = context.kept(backward_passes)
+    begins = np.array([s.ts[rows[0]] for rows in passes], np.int64)
+    firsts = distinct(np.searchsorted(begins, s.end[scopes]))
+    gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]
+    adds = trace.where(lambda name: name == "aten::add_", Category.CPU_OP)
+    adds = adds[np.isin(s.parent[adds], np.concatenate([np.zeros(0, np.int64), *gradients]))]
+    adds = adds[context.inside(s.ts[adds])]
+    return [int(row) for row in adds[np.argsort(s.ts[adds], kind="stable")]]
