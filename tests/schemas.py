@@ -34,7 +34,7 @@ from syncscan.report import (
     fleet_json,
     lint_json,
     proof_json,
-    whatif,
+    whatif_json,
 )
 from syncscan.report import json as report_json
 
@@ -70,7 +70,9 @@ KINDS = {
         0,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
-    "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
+    "whatif": Kind(
+        whatif_json.WhatifDocument, whatif_json.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."
+    ),
     "diff": Kind(
         diff_json.DiffDocument, diff_json.SCHEMA, 3, "`diff --format json`: what changed between recordings or jobs."
     ),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ntpath
+import posixpath
+
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.stdout import drawn
 
 FORMATS = ("text", "json", "html")
 
@@ -45,7 +48,7 @@ def command(
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches, only the syncs that --remove names are
     removed.
     """
-    from syncscan.report import whatif
+    from syncscan.report import page, whatif_json, whatif_report
 
     refuse(output, force, trace)
     analysis = analysis_options.analysis_of(trace)
@@ -53,12 +56,11 @@ def command(
     chosen = remove or (() if launches else ("all",))
     projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches)
     pipelines = [analysis.pipeline(*scopes.split(",", 1)) for scopes in pipeline]
+    report = whatif_report.blocks(analysis, projection, pipelines)
     if form == "json":
-        deliver(whatif.render_json(analysis, projection, pipelines), output, force)
+        text = whatif_json.render(analysis, projection, pipelines)
     elif form == "html":
-        from syncscan.report import whatif_html
-
-        deliver(whatif_html.render(analysis, projection, pipelines), output, force)
+        text = page.drawn(report, "syncscan whatif", posixpath.basename(ntpath.basename(trace)))
     else:
-        color = output is None and colors()
-        deliver(whatif.render(analysis, projection, pipelines, width=width(), color=color), output, force)
+        text = drawn(report, form, output)
+    deliver(text, output, force)

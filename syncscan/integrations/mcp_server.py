@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
 from syncscan.integrations.paged import LINE, paged
-from syncscan.report import diff_text, markdown, whatif
+from syncscan.report import diff_text, markdown, terminal, whatif_report
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
         """
         analysis = traces.analysis(trace)
         projection = analysis.whatif(*(remove or ["all"]))
-        return paged(whatif.render(analysis, projection, width=LINE), page)
+        return paged(terminal.drawn(whatif_report.blocks(analysis, projection), LINE), page)
 
     def diff(before: str, after: str, page: int = 1) -> str:
         """Compare recordings of two states of a program: which syncs came, went or changed, and what the step gained.
@@ -195,7 +195,7 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
             page: number of the page of a long answer, from 1.
         """
         from syncscan.fixing import fix as run
-        from syncscan.report import fix_report, terminal
+        from syncscan.report import fix_report
 
         recording = str(traces.inside(traces.below(trace)[0])) if trace else None
         fixed = run(traces.program(program), arguments or (), trace=recording, unsafe=unsafe, limit_s=limit_s)
@@ -211,7 +211,7 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
             limit_s: seconds that all may take.
         """
         from syncscan.proof.prove import prove as run
-        from syncscan.report import proof_report, terminal
+        from syncscan.report import proof_report
 
         programs = [traces.program(name) for name in (before, after)]
         proof = run(*programs, arguments=arguments or (), limit_s=limit_s)

@@ -13,7 +13,7 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_html, fleet_html, html, proof_report, step_picture, whatif_html
+from syncscan.report import diff_html, fleet_html, html, proof_report, step_picture, whatif_report
 from syncscan.report import page as page_writer
 from tests.report.test_proof import PROOF
 
@@ -66,7 +66,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "report of a detector": lambda: html.render(analyzed("benchmarks/detector.stacks.pt.trace.json.gz")),
     "report of a held lock": lambda: html.render(analyzed("sample_traces/stalls/lock_busy.json.gz")),
     "report of collections": lambda: html.render(analyzed("sample_traces/stalls/gc.json.gz")),
-    "whatif": lambda: whatif_html.render(pair()[0], pair()[0].whatif("all")),
+    "whatif": lambda: page_writer.drawn(whatif_report.blocks(pair()[0], pair()[0].whatif("all")), "x"),
     "diff": diff,
     "proof": proof,
     "job": job,

@@ -12,7 +12,7 @@ import syncscan
 from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import ShareBasis
-from syncscan.report import kernels, render, whatif
+from syncscan.report import kernels, render, terminal, whatif_json, whatif_report
 from syncscan.report.tiles import bars, tiles
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
@@ -73,9 +73,9 @@ def test_whatif_states_the_share_as_the_report_does(analysis: Analysis) -> None:
     if not analysis.replayable or step.device_share is None:
         return
     projection = analysis.whatif()
-    text = " ".join(whatif.render(analysis, projection, width=1000).split())
+    text = " ".join(terminal.drawn(whatif_report.blocks(analysis, projection), 1000).split())
     assert device_works(step) in text
-    document = json.loads(whatif.render_json(analysis, projection))
+    document = json.loads(whatif_json.render(analysis, projection))
     reported = json.loads(render(analysis, "json"))["step"]
     for key in ("device_share", "recorded_device_share", "device_share_basis"):
         assert document[key] == reported[key]

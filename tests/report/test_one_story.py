@@ -18,7 +18,7 @@ import syncscan
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Limit, Rules
-from syncscan.report import check_json, render, whatif
+from syncscan.report import check_json, render, terminal, whatif_json, whatif_report
 from syncscan.report.units import duration, within
 from tests.report.test_schemas import wrong
 
@@ -261,20 +261,18 @@ def test_json_follows_its_schema(analysis: Analysis) -> None:
     """To the last key; so does what the step would be without its syncs, and whether it keeps a limit."""
     assert wrong("analysis", render(analysis, "json")) == []
     if analysis.replayable:
-        assert wrong("whatif", whatif.render_json(analysis, analysis.whatif("all"))) == []
+        assert wrong("whatif", whatif_json.render(analysis, analysis.whatif("all"))) == []
     assert wrong("check", check_json.render([api.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
 @pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
 def test_what_if_advises_what_the_report_does(name: str) -> None:
     """For programs word for word; in text the same changes in the same order, and what limits the step without them."""
-    from syncscan.report import whatif
-
     analysis = syncscan.analyze(FOLDER / f"{name}.pt.trace.json.gz")
     document, projection = json.loads(render(analysis, "json")), analysis.whatif()
     advice = document["step"]["advice"]
-    assert json.loads(whatif.render_json(analysis, projection))["advice"] == advice
-    text = whatif.render(analysis, projection, width=1000)
+    assert json.loads(whatif_json.render(analysis, projection))["advice"] == advice
+    text = terminal.drawn(whatif_report.blocks(analysis, projection), 1000)
     listed = of_json(json.dumps(document))
     assert [figure(saves) for saves, _ in TEXT_REMEDY.findall(text)] == (listed.remedies or [])[:LISTED]
     assert all(f"→ {sentence}" in text for sentence in advice if not re.match(r"\d+\. ", sentence))

@@ -23,7 +23,7 @@ from syncscan.report import (
     fleet_json,
     proof_json,
     saved,
-    whatif,
+    whatif_json,
 )
 from syncscan.report import json as report_json
 from tests import schemas
@@ -117,7 +117,7 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
     """A saved analysis, a projection, a diff, a verdict with and without violations, a baseline."""
     before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
     assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
-    assert wrong("whatif", whatif.render_json(before, before.whatif("all"))) == []
+    assert wrong("whatif", whatif_json.render(before, before.whatif("all"))) == []
     assert wrong("diff", diff_json.render(api.diff([before], [after]))) == []
     assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
     verdicts = [api.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]

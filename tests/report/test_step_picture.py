@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.report import page, proof_report, step_picture, whatif_html
+from syncscan.report import page, proof_report, step_picture, whatif_report
 from syncscan.report.units import duration, within
 from tests.builder import TraceBuilder
 from tests.report.test_proof import PROOF
@@ -62,13 +63,14 @@ def test_two_recordings_are_drawn_on_one_ruler() -> None:
 def test_the_page_of_a_projection_lists_what_it_removes_first() -> None:
     """With the picture above, the sentences of the text report, and no script."""
     analysis = api.analyze(FOLDER / "maskedloss.v0.pt.trace.json.gz")
-    page = whatif_html.render(analysis, analysis.whatif("rule:unique"))
-    first = page.index("<tbody>")
-    assert page.index("torch.unique waits", first) < page.index("nonzero", page.index("torch.unique waits", first))
-    assert page.count('<tr class="removed">') == 1
-    assert "The step without one sync: " in page
-    assert 'class="ba-plot"' in page
-    assert "<script" not in page
+    html = page.drawn(whatif_report.blocks(analysis, analysis.whatif("rule:unique")), "x")
+    first, second, *_ = re.findall("<tr>.*</tr>", html.partition("<tbody>")[2])
+    assert "✗" in first
+    assert "unique-" in first
+    assert "✗" not in second
+    assert "The step without one sync: " in html
+    assert 'class="ba-plot"' in html
+    assert "<script" not in html
 
 
 def test_a_proof_shows_the_step_that_its_projection_is_of() -> None:
@@ -86,6 +88,6 @@ def test_hostile_names_are_text_in_the_page_of_a_projection() -> None:
             t.launch("gemm", at=start + 12, lasts=500)
             t.sync("aten::nonzero", at=start + 20)
     analysis = api.analyze_trace(t.trace())
-    page = whatif_html.render(analysis, analysis.whatif("all"))
-    assert "<img" not in page
-    assert "&lt;img" in page
+    html = page.drawn(whatif_report.blocks(analysis, analysis.whatif("all")), "x")
+    assert "<img" not in html
+    assert "&lt;img" in html

@@ -1,0 +1,104 @@
+"""Render a Projection as the JSON that other programs rely on (schema `syncscan.whatif/1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Struct, convert
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.json_text import indented
+from syncscan.model.projection import Overlap, Pipeline, Projection, RemovalGroup
+from syncscan.model.step import Bound, ShareBasis
+from syncscan.report.document import Document, Range, about
+from syncscan.report.phrases import steps_found
+from syncscan.report.story import story_of
+from syncscan.version import __version__
+
+SCHEMA = "syncscan.whatif/1"
+
+
+class LimitsDocument(Struct, frozen=True):
+    """Lower bounds of the step time."""
+
+    host_us: float
+    device_us: float
+
+
+class PipelineDocument(Struct, frozen=True):
+    """A scope's work that runs beside another's."""
+
+    scope: str
+    beside: str
+    scope_us: float
+    beside_us: float
+    at_best_us: float
+    saving_us: float
+
+
+class WhatifDocument(Document, frozen=True):
+    """The step without chosen syncs."""
+
+    steps_found: str
+    removed: Annotated[tuple[str, ...], about("ids of findings")]
+    observed_us: float
+    baseline_us: Annotated[float, about("the replayed step with nothing removed")]
+    predicted_us: float
+    range_us: Range
+    saving_us: float
+    speedup: Annotated[float, about("baseline over predicted")]
+    bound_after: Bound
+    launches: Annotated[str, about("how the projected step launches: eager, compile, reduce-overhead or graph")]
+    limits: LimitsDocument
+    notes: tuple[str, ...]
+    profiled_us: Annotated[float, about("the step in the trace")]
+    calibrated: Annotated[bool, about("whether the unprofiled step's time is known")]
+    host_scale: Annotated[float, about("fraction of host time that isn't profiler overhead")]
+    device_share: Annotated[
+        float | None, about("fraction of the unprofiled step in which the device is busy, with its syncs")
+    ]
+    device_share_basis: Annotated[
+        ShareBasis | None, about("basis of device_share; recorded: from the trace, with the profiler")
+    ]
+    recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device is busy")]
+    advice: tuple[str, ...]
+    groups: tuple[RemovalGroup, ...]
+    overlaps: tuple[Overlap, ...]
+    pipelines: tuple[PipelineDocument, ...]
+
+
+def render(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> str:
+    """Return the projection as indented JSON; times in µs per step."""
+    return indented(document(analysis, projection, pipelines))
+
+
+def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:
+    """Return the projection as its JSON document."""
+    p = projection
+    return WhatifDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        steps_found=steps_found(analysis),
+        removed=p.removed,
+        observed_us=p.observed_us,
+        baseline_us=p.baseline_us,
+        predicted_us=p.predicted_us,
+        range_us=p.range_us,
+        saving_us=p.saving_us,
+        speedup=p.speedup,
+        bound_after=p.bound_after,
+        launches=p.launches,
+        limits=LimitsDocument(p.host_limit_us, p.device_limit_us),
+        notes=(*([p.provided] if p.provided else []), *p.notes),
+        profiled_us=p.profiled_us,
+        calibrated=p.calibrated,
+        host_scale=p.host_scale,
+        device_share=analysis.step.device_share,
+        device_share_basis=analysis.step.device_share_basis,
+        recorded_device_share=analysis.step.recorded_device_share,
+        advice=story_of(analysis).advice,
+        groups=analysis.groups,
+        overlaps=analysis.overlaps,
+        pipelines=convert(pipelines, tuple[PipelineDocument, ...], from_attributes=True),
+    )

@@ -1,0 +1,167 @@
+"""Describe a Projection: the step then, what was removed, what each sync saves alone, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncscan.facts.device_share import device_works
+from syncscan.model.analysis import Analysis
+from syncscan.model.projection import Pipeline, Projection
+from syncscan.report import remedies, step_picture
+from syncscan.report.blocks import (
+    Block,
+    Grid,
+    GridColumn,
+    Heading,
+    Item,
+    Items,
+    Sentence,
+    Span,
+    Stacked,
+    Words,
+    code,
+    notes,
+    strong,
+    to_do,
+)  # fmt: skip
+from syncscan.report.phrases import steps_found
+from syncscan.report.story import FindingText, Story, story_of
+from syncscan.report.units import duration, percent, range_of, within
+
+SHOWN = 12
+"""Findings that are listed, except on a page."""
+
+
+def blocks(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> Iterator[Block]:
+    """Yield the report of a projection.
+
+    Args:
+        projection: the projection of the findings that were to be removed.
+    """
+    story = story_of(analysis)
+    yield from _headline(analysis, projection)
+    for text in _streams(analysis, pipelines):
+        yield Sentence(text)
+    if picture := step_picture.projected(analysis, projection):
+        yield step_picture.figure(picture, "The step before and after")
+    if story.findings:
+        yield _table(story.findings, frozenset(projection.removed))
+    yield from _advice(story)
+    yield from notes(projection.notes)
+
+
+def _headline(analysis: Analysis, p: Projection) -> Iterator[Block]:
+    """Yield the projection in sentences: the step then, its limits, and what they are based on."""
+    if p.provided:
+        yield Sentence(p.provided, "strong")
+    if p.removed or p.launches != "eager":
+        verdict = f"The step {_so(analysis, p)}: {within(p.predicted_us, p.range_us)}"
+        change = f"{_less(p)} ({range_of(p.range_us)}), {p.speedup:.2f} times as fast"
+        yield Heading((strong(verdict), f" instead of {duration(p.baseline_us)}, {change}."), 1)
+    else:
+        none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
+        yield Heading(f"{none}: the step takes {duration(p.baseline_us)}.", 1)
+    changed = p.removed or p.launches != "eager"
+    below = changed and p.range_us[0] < max(p.device_limit_us, p.host_limit_us)
+    doubt = "; the range allows for errors in both" if below else ""
+    limit = f"Then {p.bound_after.verdict}" if changed else p.bound_after.verdict.capitalize()
+    yield Sentence(
+        f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of host work;"
+        f" a step can't be shorter than either{doubt}."
+    )
+    yield Sentence(f"{_basis(p)}{_device(analysis)}", "dim")
+    yield Sentence(steps_found(analysis), "dim")
+
+
+_LAUNCHED = {
+    "eager": "",
+    "compile": "with its network compiled",
+    "reduce-overhead": "with its network compiled (reduce-overhead)",
+    "graph": "as one CUDA graph",
+}
+
+
+def _so(analysis: Analysis, p: Projection) -> str:
+    """Without what, and launched how."""
+    without = f"without {_these(analysis, p)}" if p.removed else "with its syncs" if analysis.findings else ""
+    return " and ".join(part for part in (without, _LAUNCHED[p.launches]) if part)
+
+
+def _less(p: Projection) -> str:
+    change = percent(abs(p.saving_us), p.baseline_us)
+    return f"{change} shorter" if p.saving_us >= 0 else f"{change} longer"
+
+
+def _these(analysis: Analysis, p: Projection) -> str:
+    if len(p.removed) == 1:
+        return "one sync"
+    whole = {f.id for f in analysis.findings if not f.diagnosis.intended} <= set(p.removed)
+    return f"any of its {len(p.removed)} syncs" if whole else f"{len(p.removed)} syncs"
+
+
+def _basis(p: Projection) -> str:
+    agrees = (
+        f"replay of the recorded step: {duration(p.baseline_us)}, {abs(p.baseline_us / p.observed_us - 1):.1%} off"
+        if p.observed_us
+        else ""
+    )
+    if p.calibrated:
+        return (
+            f"The step takes {duration(p.observed_us)} without the profiler, {duration(p.profiled_us)} in the trace"
+            f" ({agrees}; {p.host_scale:.0%} of the host time in the trace isn't profiler overhead)."
+        )
+    return f"The step takes {duration(p.observed_us)} in the trace ({agrees})."
+
+
+def _device(analysis: Analysis) -> str:
+    """Return how much of the step as it is the device is busy, as every report states it; empty without a verdict."""
+    return "" if analysis.step.device_share is None else f" The device is busy {device_works(analysis.step)}."
+
+
+def _table(findings: Sequence[FindingText], removed: frozenset[str]) -> Grid:
+    columns = (
+        GridColumn(),
+        GridColumn("saves alone", right=True),
+        GridColumn("waits", right=True),
+        GridColumn("sync, and where"),
+    )
+    listed = sorted(findings, key=lambda finding: finding.id not in removed)
+    return Grid(columns, tuple(_row(finding, finding.id in removed) for finding in listed), SHOWN)
+
+
+def _row(finding: FindingText, removed: bool) -> tuple[Words | Stacked, ...]:
+    saves = f"{finding.saves} ({finding.share})" if finding.share else finding.saves
+    where = " · ".join(part for part in (finding.where, finding.doubt) if part)
+    return Span("✗", "bad") if removed else "", saves, finding.waits, Stacked((code(finding.id), Span(where, "dim")))
+
+
+def _advice(story: Story) -> Iterator[Block]:
+    """Yield what to change, as every report of this trace states it."""
+    if story.nothing:
+        yield to_do(story.nothing)
+    if story.remedies:
+        yield Heading(f"{remedies.title(story.remedies)}:")
+        entries = (Item(f"{r.saves}, {r.doubt}: {r.name}", mark=Span(f"{r.number}.")) for r in story.remedies)
+        yield Items(tuple(entries), remedies.SHOWN)
+    for sentence in (story.then, story.stop):
+        if sentence:
+            yield to_do(sentence)
+
+
+def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[str]:
+    """Yield how far streams overlapped, and the bounds that were asked for."""
+    for o in analysis.overlaps:
+        less = min(o.work_us)
+        yield (
+            f"Streams {o.streams[0]} and {o.streams[1]} of device {o.device} were busy {duration(o.work_us[0])} "
+            f" and {duration(o.work_us[1])} per step, {duration(o.shared_us)} of it at the same time"
+            f" ({percent(o.shared_us, less)} of the shorter)."
+        )
+    for p in pipelines:
+        beside = f"`{p.beside}`" if p.beside else "the rest of the step"
+        yield (
+            f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
+            f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)}"
+            f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)}); "
+            "less if their kernels compete for the device."
+        )
