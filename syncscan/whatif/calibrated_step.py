@@ -7,7 +7,7 @@ falls with it), so work that would draw P at full clock takes (P / limit) ** 0.4
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -91,9 +91,12 @@ class CalibratedStep:
 
     def after(self, removed: frozenset[int]) -> Steady:
         """Return the step without these findings, with other ranks and its input as late as they were."""
-        then = self.unpaced(removed - self.behind)
-        paced = self.paced_by is not None and then.period < self.before.period
-        return replace(then, period=self.before.period) if paced else then
+        return self.paced(self.unpaced(removed - self.behind))
+
+    def paced(self, then: Steady) -> Steady:
+        """Return a step that takes no less than now where something else sets its pace."""
+        held = self.paced_by is not None and then.period < self.before.period
+        return replace(then, period=self.before.period) if held else then
 
     def prefetch(self, removals: Sequence[frozenset[int]], ranges: int = 0) -> None:
         """Replay the step without each of these sets at once, if many will be needed one by one.
@@ -164,7 +167,7 @@ class CalibratedStep:
         """Return the step without these findings; a `quick` projection replays nothing more for its range."""
         removed = frozenset(self.number[f.id] for f in findings)
         after, unit, calibration = self.after(removed), self.unit, self.calibration
-        bound = self._bound(after)
+        bound = self.bound(after, self.graph)
         return Projection(
             removed=tuple(f.id for f in findings),
             observed_us=calibration.observed_ns / 1e3,
@@ -175,15 +178,24 @@ class CalibratedStep:
             host_limit_us=after.host * unit,
             device_limit_us=after.device / 1e3,  # no part of it is the profiler's, so it is as in the trace
             device_share=min(1.0, after.device / after.period) if after.period else 1.0,
-            notes=(*calibration.notes, *_notes(findings, bound, self._slowdown), *self._of_ranks(findings)),
+            notes=(*calibration.notes, *self._notes(findings, bound)),
             profiled_us=calibration.profiled_ns / 1e3,
             calibrated=calibration.known,
             host_scale=calibration.replay.scale,
         )
 
-    def _of_ranks(self, findings: Sequence[Finding]) -> list[str]:
-        """Return what one rank's trace doesn't show of a step that communicates."""
-        return [ONE_RANK] if findings and self.shares.communication >= NOTABLE else []
+    def _notes(self, findings: Sequence[Finding], bound: Bound) -> Iterator[str]:
+        if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
+            yield "Kernels after a data-dependent shape are kept: a replacement may compute more or less."
+        if findings and bound is Bound.DEVICE and self._slowdown:
+            yield (
+                "Without idle time, the device may reach its power limit: the range allows for kernels "
+                f"{self._slowdown:.0%} slower."
+            )
+        if findings and bound is Bound.INPUT:
+            yield "The step waits for the DataLoader's workers, which limit it with or without its syncs."
+        if findings and self.shares.communication >= NOTABLE:  # which one rank's trace doesn't show
+            yield ONE_RANK
 
     def untold(self, finding: Finding) -> str:
         """Return why one rank's trace doesn't show the gain of removing this finding; empty if it does."""
@@ -258,15 +270,11 @@ class CalibratedStep:
         before, after = self.before.device / self.before.period, then.device / then.period
         return (after - before) / (1.0 - before) if before < 1.0 else 0.0
 
-    @cached_property
-    def _pauses(self) -> float:
-        """Time that the busiest stream pauses between queued work in a step, ns."""
-        return max((self.graph.occupied_ns - self.graph.busy_ns) * self.replay.stretch, 0.0)
-
-    def _bound(self, after: Steady) -> Bound:
+    def bound(self, after: Steady, graph: Graph) -> Bound:
+        """Return what limits a step of this graph, whose device also pauses between queued work."""
         if self.paced_by is not None:
             return self.paced_by
-        device = after.device + self._pauses
+        device = after.device + max((graph.occupied_ns - graph.busy_ns) * self.replay.stretch, 0.0)
         if device >= BOUND_FROM * after.period and device >= after.host:
             return Bound.DEVICE
         if after.host >= BOUND_FROM * after.period or after.waited < (1.0 - BOUND_FROM) * after.period:
@@ -278,17 +286,3 @@ def _pacemaker(shares: Shares, surroundings: Surroundings) -> Bound | None:
     if surroundings.waits_for_loader:
         return Bound.INPUT
     return Bound.COMMUNICATION if shares.waits_for_ranks else None
-
-
-def _notes(findings: Sequence[Finding], bound: Bound, slower: float) -> list[str]:
-    notes = []
-    if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
-        notes.append("Kernels after a data-dependent shape are kept: a replacement may compute more or less.")
-    if findings and bound is Bound.DEVICE and slower:
-        notes.append(
-            f"Without idle time, the device may reach its power limit: the range allows for kernels {slower:.0%} "
-            f"slower."
-        )
-    if findings and bound is Bound.INPUT:
-        notes.append("The step waits for the DataLoader's workers, which limit it with or without its syncs.")
-    return notes

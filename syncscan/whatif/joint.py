@@ -25,9 +25,8 @@ from syncscan.whatif.compile_changes import LEAST, LIKELY, MOST, Costs, Launchin
 from syncscan.whatif.compile_reach import Reach, reach, reach_of_graph
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady
-from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, with_change
-from syncscan.whatif.set_aside import denser, set_aside
-from syncscan.whatif.surroundings import Surroundings
+from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, both, with_change
+from syncscan.whatif.set_aside import set_aside
 from syncscan.whatif.unfold import StepSchedules
 
 UNSURE, MOST_UNSURE = 0.06, 0.1
@@ -37,7 +36,6 @@ EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.13, 0.26), Launching.REDUCE_OVERHEAD:
 likely and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are
 compiled one by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69
 where there are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
-NOTHING = (0.0, 0.0, 0.0)
 DYNAMIC = (
     "The compiled part would contain a data-dependent shape: `reduce-overhead` records a new CUDA graph for each size, "
     "which can take many times as long as the step does now."
@@ -57,7 +55,6 @@ class Joint:
         findings: all of the trace.
         changed: makes of a change the graph of the steps with it.
         step: calibrated to what the step takes.
-        surroundings: what of the step isn't its own doing.
         how: how its launches are made.
         reached: where to keep what a compile reaches, by the findings removed; shared by ways that reach the same.
     """
@@ -69,12 +66,11 @@ class Joint:
         findings: Sequence[Finding],
         changed: Callable[[Change], Graph],
         step: CalibratedStep,
-        surroundings: Surroundings,
         how: Launching,
         reached: dict[frozenset[str], Reach],
     ) -> None:
         self.trace, self.steps, self.findings, self.changed = trace, steps, findings, changed
-        self.step, self.surroundings, self.how = step, surroundings, how
+        self.step, self.how = step, how
         self._reached = reached
         self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
         self._projected: dict[tuple[str, ...], Projection] = {}
@@ -89,15 +85,15 @@ class Joint:
 
     def _project(self, removed: Sequence[Finding]) -> Projection:
         plain, extent = self.step.projection(removed), self._reach(removed)
-        changed = self._calibrated(extent, removed)
-        after = self._after(changed.graph, removed)
+        graph = self._graph(extent, LIKELY, removed)
+        after = self._after(graph, removed)
         least, likely, most = self._eager_shares(extent)
         predicted = (after.period + likely * self.step.before.period) * self.step.unit
         return replace(
             plain,
             predicted_us=predicted,
             range_us=self._range(extent, removed, predicted, (least - likely, most - likely)),
-            bound_after=changed._bound(after),
+            bound_after=self.step.bound(after, graph),
             host_limit_us=after.host * self.step.unit,
             device_limit_us=after.device * self.step.unit,
             notes=(*plain.notes, *self._notes(extent, removed)),
@@ -114,7 +110,7 @@ class Joint:
 
     def change(self, removed: Sequence[Finding]) -> Change:
         """Return what a compile, and what only these findings needed, likely change of the step without them."""
-        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), self._further(removed))
+        return both(change_of(self.trace, self._reach(removed), self.how, LIKELY), self._further(removed))
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
         """Return the time of the step without these findings, in µs, without its range."""
@@ -146,21 +142,13 @@ class Joint:
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
         """Return what a compile reaches without these; syncs outside of the network prevent nothing."""
-        ids = frozenset(f.id for f in removed) & self._within
+        ids = frozenset(f.id for f in removed)
+        if ids:
+            ids &= frozenset(f.id for f in self.breaking())
         if ids not in self._reached:
-            self._reached[ids] = self._find(ids)
+            find = reach_of_graph if self.how is Launching.GRAPH else reach
+            self._reached[ids] = find(self.trace, self.steps.intervals, self.findings, ids)
         return self._reached[ids]
-
-    def _find(self, gone: frozenset[str]) -> Reach:
-        find = reach_of_graph if self.how is Launching.GRAPH else reach
-        return find(self.trace, self.steps.intervals, self.findings, gone)
-
-    @cached_property
-    def _within(self) -> frozenset[str]:
-        """The ids of syncs within what would be compiled."""
-        if frozenset() not in self._reached:
-            self._reached[frozenset()] = self._find(frozenset())
-        return frozenset(f.id for f in self._reached[frozenset()].breaking)
 
     def _graph(self, reach: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
         """Return the steps with what a compile of these costs leaves, without what only these findings needed."""
@@ -169,7 +157,7 @@ class Joint:
         key = id(reach), costs, frozenset(f.id for f in removed)
         if key not in self._made:
             change = change_of(self.trace, reach, self.how, costs)
-            self._made[key] = self._busy(self.changed(_both(change, self._further(removed))))
+            self._made[key] = self._busy(self.changed(both(change, self._further(removed))))
         return self._made[key]
 
     def _further(self, removed: Sequence[Finding]) -> Change:
@@ -186,17 +174,8 @@ class Joint:
         was, now = (sum(sum(p.stream_ns) for p in g.programs) for g in (self.step.graph, graph))
         return replace(graph, busy_ns=self.step.graph.busy_ns * now / was) if was else graph
 
-    def _calibrated(self, found: Reach, removed: Sequence[Finding]) -> CalibratedStep:
-        """Return the step as it likely changes, on the scales of the one as it is."""
-        graph, step = self._graph(found, LIKELY, removed), self.step
-        calibration = replace(step.calibration, replay=step.replay_of(graph))
-        return CalibratedStep(self.trace, graph, calibration, step.number, self.surroundings)
-
     def _after(self, graph: Graph, removed: Sequence[Finding]) -> Steady:
-        then = steady(self.step.replay_of(graph), self._numbers(removed))
-        if self.step.paced_by is not None and then.period < self.step.before.period:
-            return replace(then, period=self.step.before.period)
-        return then
+        return self.step.paced(steady(self.step.replay_of(graph), self._numbers(removed)))
 
     def _range(
         self, reach: Reach, removed: Sequence[Finding], predicted: float, skipped: tuple[float, float]
@@ -234,21 +213,13 @@ class Joint:
         yield self._graph(reach, MOST)
         if removed:
             yield self._graph(reach, LEAST, removed)
-        more = denser(self.trace, reach, removed)
-        if more:
-            change = change_of(self.trace, reach, self.how, MOST)
-            yield self._busy(self.changed(_both(change, Change(work=more))))
-
-    def _skipped_share(self, found: Reach) -> float:
-        """Return the part of the step that passes take which stay eager."""
-        recorded = self.step.replay.scale * found.eager_ns / max(1, len(self.steps.intervals))
-        return min(1.0, recorded / self.step.before.period) if self.step.before.period else 0.0
 
     def _eager_shares(self, found: Reach) -> tuple[float, float, float]:
         """Return the part by which passes that stay eager lengthen the step: at the least, likely and at the most."""
-        least, likely, most = EAGER_FRAMES.get(self.how, NOTHING)
-        skipped = self._skipped_share(found)
-        return skipped * least, skipped * likely, skipped * most
+        least, likely, most = EAGER_FRAMES.get(self.how, (0.0, 0.0, 0.0))
+        eager_ns, period = found.eager_ns / max(1, len(self.steps.intervals)), self.step.before.period
+        share = min(1.0, self.step.replay.scale * eager_ns / period) if period else 0.0
+        return share * least, share * likely, share * most
 
     def _notes(self, reach: Reach, removed: Sequence[Finding]) -> Iterator[str]:
         if self.how in (Launching.EAGER, Launching.GRAPH):
@@ -258,10 +229,3 @@ class Joint:
         inside = [f for f in reach.breaking if f.diagnosis.removal is Removal.KERNELS]
         if self.how is Launching.REDUCE_OVERHEAD and inside:
             yield DYNAMIC
-
-
-def _both(change: Change, further: Change) -> Change:
-    if further == NO_CHANGE:
-        return change
-    work = {**dict(change.work), **dict(further.work)}
-    return Change(host=further.host, work=tuple(work.items()), paced=change.paced)

@@ -255,7 +255,6 @@ class Projector:
                 self.findings,
                 lambda change: build(with_change(self.steps, change)),
                 self.calibrated(step_ms),
-                self.surroundings,
                 Launching(launches),
                 self._reached[launches == Launching.GRAPH],
             )

@@ -1,7 +1,7 @@
-"""Find what of the step may go, or grow, along with removed syncs: a range's ends, never its middle.
+"""Find what of the step goes along with removed syncs.
 
 A check that goes takes along the ops that only computed what it asked; a shape that no longer depends on data needs no
-gathering and scattering, but may compute rows that were left out before.
+gathering and scattering.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from syncscan.model.finding import Finding, Removal
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.trace import Trace
-from syncscan.whatif.compile_reach import Reach
 
 FEEDS = frozenset(
     f"aten::{name}"
@@ -30,8 +29,6 @@ MOVES = (
 """How ops begin that gather rows by a data-dependent shape, or put them back."""
 MOVES_BACK = ("Index", "Gather", "Scatter", "Masked", "Split", "Cat")
 """How the names of their backward nodes begin."""
-FEW = 3
-"""The least number of data-dependent shapes of one line in a step that are taken to part the rows among them."""
 MOST_OPS = 6
 """The most ops of a check: more aren't its own."""
 
@@ -77,21 +74,3 @@ def _moves(op: OutermostOp) -> bool:
     if op.backward:
         return op.name.rpartition(": ")[2].startswith(MOVES_BACK)
     return op.name.startswith(MOVES)
-
-
-def denser(trace: Trace, reach: Reach, removed: Sequence[Finding]) -> tuple[tuple[int, float], ...]:
-    """Device work that takes longer where a replacement computes all rows each time, and how many times as long.
-
-    Then each matrix product has all rows that a loop split among them; such small products don't fill a
-    device, so all of them take about as many times as long as the root of how many there are (2.7 for 8, H100).
-
-    Args:
-        trace: the trace whose work it is.
-        reach: what a compile reaches.
-        removed: the findings that go.
-    """
-    counts = [f.per_step for f in removed if f.diagnosis.removal is Removal.KERNELS]
-    if not counts or max(counts) < FEW:
-        return ()
-    ops = [op for piece in reach.pieces for op in piece.ops]
-    return tuple((row, max(counts) ** 0.5) for op in ops if op.heavy for row in op.work)

@@ -1,10 +1,10 @@
-"""Some work goes, or grows, along with removed syncs."""
+"""Some work goes along with removed syncs."""
 
 from __future__ import annotations
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.trace import Trace
-from syncscan.whatif.set_aside import FEW, MOST_OPS, denser, set_aside
+from syncscan.whatif.set_aside import MOST_OPS, set_aside
 from tests.builder import TraceBuilder
 from tests.networks import intervals, op, ops, reached, read
 
@@ -64,18 +64,3 @@ def test_where_only_a_value_is_read_rows_are_still_gathered() -> None:
     with t.step(0, 200):
         op(t, "aten::index", read(t, 10) + 1)
     assert dropped(reached(t)[0]) == []
-
-
-def test_products_of_rows_that_a_loop_parted_take_longer_when_each_has_all_rows() -> None:
-    """As many times as long as the root of how many there are, on a device that small products don't fill."""
-    analysis, extent = reached(experts(4), remove=True)
-    longer = denser(analysis.trace, extent, analysis.findings)
-    assert {factor for _, factor in longer} == {2.0}
-    heavy = {row for piece in extent.pieces for each in piece.ops if each.heavy for row in each.work}
-    assert {row for row, _ in longer} == heavy
-
-
-def test_fewer_shapes_of_one_line_part_no_rows() -> None:
-    """Two may be two masks."""
-    analysis, extent = reached(experts(FEW - 1), remove=True)
-    assert denser(analysis.trace, extent, analysis.findings) == ()
