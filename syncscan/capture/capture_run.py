@@ -17,8 +17,8 @@ from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
 from syncscan.capture.run_watch import RunWatch
-from syncscan.capture.sampling import NotSampled, Sampling
-from syncscan.capture.ticks import Row
+from syncscan.capture.sampling import Sampling
+from syncscan.capture.ticks import NotSampled, Row
 from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"

@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.capture import callbacks, device, explicit, silent
+from syncscan.capture.frames import outward
 from syncscan.capture.unseen import unseen
 
 Frame = tuple[str, int, str]
@@ -50,12 +51,9 @@ class RecordedWaits:
 
     def trainer_stack(self) -> list[Frame]:
         """Return the current stack of the training thread, innermost first."""
-        frame = sys._current_frames().get(self._ident)
-        stack: list[Frame] = []
-        while frame is not None:  # all of them: the outermost are the program's, and `trimmed` cuts between
-            stack.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
-            frame = frame.f_back
-        return stack
+        frames = outward(sys._current_frames().get(self._ident))
+        # All of them: the outermost are the program's, and `trimmed` cuts between.
+        return [(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) for frame in frames]
 
 
 class _NativeThread(threading.local):
@@ -191,9 +189,5 @@ def _innermost(frame: FrameType | None, module_call: CodeType) -> Any:
 
 def _outermost(frame: FrameType | None, module_call: CodeType) -> Any:
     """Return the module whose call encloses all other module calls of this stack."""
-    module = None
-    while frame is not None:
-        if frame.f_code is module_call:
-            module = frame.f_locals.get("self")
-        frame = frame.f_back
-    return module
+    calls = [frame for frame in outward(frame) if frame.f_code is module_call]
+    return calls[-1].f_locals.get("self") if calls else None

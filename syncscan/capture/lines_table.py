@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from syncscan.capture.installed import naming
+from syncscan.capture.frames import RUNNER, naming
 from syncscan.capture.lines import Frame, RecordedWaits, Sync
 from syncscan.facts.loops import Loops
 from syncscan.facts.program_frames import ModulePaths, shortened
@@ -21,7 +21,6 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 `tid` only where the autograd engine synchronized and the training thread's stack is used instead."""
 
 _HERE = Path(__file__).parent
-_RUNNER = str(_HERE / "main_script.py")
 _OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
 
 T = TypeVar("T", bound=Hashable)
@@ -97,7 +96,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
     program_frames: list[Frame] = []
     for frame in stack:
         file, _, function = frame
-        if file == _RUNNER:
+        if file == RUNNER:
             break
         if not program_frames and (file in _OURS or function == "fire_callbacks"):
             continue

@@ -20,9 +20,9 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from syncscan.capture import device
+from syncscan.capture.frames import of_program, outward
 from syncscan.capture.module_calls import ModuleCalls
 from syncscan.capture.rounds import Rounds, can_watch
-from syncscan.capture.run_watch import of_program
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of
@@ -113,7 +113,8 @@ class Repeats:
 
     def _look(self) -> None:
         frame = sys._current_frames().get(self._main)
-        self._looks.append(of_program(_frames(frame)))
+        frames = [(f.f_code, f.f_lineno or f.f_code.co_firstlineno) for f in outward(frame)]
+        self._looks.append(of_program(frames[::-1]))
         module = _outermost_module(frame)
         if module is not None:
             self._modules[id(module)] += 1
@@ -229,29 +230,16 @@ class Repeats:
         )
 
 
-def _frames(frame: FrameType | None) -> list[Frame]:
-    """Return the frames of a stack with their lines, outermost first."""
-    frames: list[Frame] = []
-    while frame is not None:
-        frames.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
-        frame = frame.f_back
-    return frames[::-1]
-
-
-def _caller(frame: FrameType | None) -> Frame | None:
+def _caller(frame: FrameType) -> Frame | None:
     """Return the code and line that call a module, from a frame within the call; None where nothing does."""
-    while frame is not None and frame.f_code.co_filename.endswith(_WITHIN):
-        frame = frame.f_back
-    return None if frame is None else (frame.f_code, frame.f_lineno)
+    outside = (f for f in outward(frame) if not f.f_code.co_filename.endswith(_WITHIN))
+    return next(((f.f_code, f.f_lineno) for f in outside), None)
 
 
 def _call(frame: FrameType) -> ModuleCall:
     """Return the call of a module, from a frame within it."""
-    depth, outer = 0, frame.f_back
-    while outer is not None:
-        depth, outer = depth + 1, outer.f_back
     code, line = _caller(frame) or (frame.f_code, frame.f_lineno)
-    return ModuleCall(depth, code, line)
+    return ModuleCall(sum(1 for _ in outward(frame.f_back)), code, line)
 
 
 def _name(module: Any) -> str:
@@ -261,13 +249,8 @@ def _name(module: Any) -> str:
 
 def _outermost_module(frame: FrameType | None) -> Any:
     """Return the outermost module of torch on the stack; None without one."""
-    outer = None
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "_call_impl" and in_package(code.co_filename, MODULE):
-            outer = frame
-        frame = frame.f_back
-    return None if outer is None else outer.f_locals.get("self")
+    calls = [f for f in outward(frame) if f.f_code.co_name == "_call_impl" and in_package(f.f_code.co_filename, MODULE)]
+    return calls[-1].f_locals.get("self") if calls else None
 
 
 def _work() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from syncscan.capture.ticks import line_of
+from syncscan.capture.frames import line_of
 from syncscan.capture.unseen import unseen
 from syncscan.facts.loops import Loop
 

@@ -15,18 +15,16 @@ import sys
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, NamedTuple
 
-from syncscan.capture.installed import naming
+from syncscan.capture.frames import TickStacks, is_ours, naming, of_program, outward
 from syncscan.capture.lines_table import Json
 from syncscan.capture.paced_steps import prefetched
-from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
+from syncscan.capture.ticks import NotSampled, Row, Ticks
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
 from syncscan.facts.rhythm import median, period_of
-from syncscan.model.entry_script import only_starts
 
 RATE = 29
 """Samples per second while nothing else is sampled: below 0.2 % of a step."""
@@ -45,10 +43,6 @@ CYCLES = 2
 MOST_PHASES = 24
 MOST_SPANS = 4000
 """Most intervals of the run, each in one phase, that are written to the trace."""
-
-_HERE = str(Path(__file__).parent)
-_RUNNER = str(Path(__file__).parent / "main_script.py")
-_DEMO = (str(Path(__file__).parent / "demo_step.py"), str(Path(__file__).parent / "logged_step.py"))
 
 
 class RunWatch:
@@ -243,9 +237,9 @@ class RunWatch:
         """Return the program's samples from the first step's begin to the last one's end."""
         if not self._ends:
             return []
-        placed = _Placed()
+        frames = TickStacks()
         inside = (row for row in self._rows if self._ends[0] <= row[0] <= self._ends[-1])
-        samples = (Sample(at, ns, placed(stack)) for at, ns, stack in inside)
+        samples = (Sample(at, ns, of_program(frames(stack))) for at, ns, stack in inside)
         return sorted(sample for sample in samples if sample.stack)
 
     def _own_us(self, first: int, end: int, counts: Sequence[bool]) -> float:
@@ -328,13 +322,11 @@ def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[
 
 def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
     """Yield each run of consecutive steps that count."""
-    first = None
-    for number, counted in enumerate([*counts, False]):
-        if counted and first is None:
-            first = number
-        elif not counted and first is not None:
-            yield first, number
-            first = None
+    end = 0
+    for counted, group in itertools.groupby(counts):
+        first, end = end, end + len(list(group))
+        if counted:
+            yield first, end
 
 
 def key_of(phase: SeenPhase) -> tuple[Any, ...]:
@@ -352,45 +344,8 @@ def _moment(read: Any) -> int:
     return int(read if isinstance(read, int) else read.at)
 
 
-class _Placed:
-    """Converts stacks from ticks to the program's frames, outermost first."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Frame] = {}
-
-    def __call__(self, stack: Sequence[Any]) -> tuple[Frame, ...]:
-        frames = [self._frame(code, at) for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True)]
-        return of_program(frames)
-
-    def _frame(self, code: CodeType, at: int) -> Frame:
-        frame = self._known.get((id(code), at))
-        if frame is None:
-            frame = self._known[id(code), at] = (code, line_of(code, at))
-        return frame
-
-
-def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """Return the frames from the program's first on, outermost first; empty where the capture was at work.
-
-    Args:
-        frames: outermost first, with those of the script runner.
-    """
-    first = 1 + max((k for k, (code, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
-    while first < len(frames) and only_starts(frames[first][0].co_filename):
-        first += 1
-    own = frames[first:]
-    return () if any(_ours(code.co_filename) for code, _ in own) else tuple(own)
-
-
-def _ours(file: str) -> bool:
-    return file.startswith(_HERE) and file not in _DEMO
-
-
-def _path(frame: FrameType | None) -> tuple[Frame, ...]:
+def _path(frame: FrameType) -> tuple[Frame, ...]:
     """Return the program's path to the call that ends a step, outermost first."""
-    frames: list[Frame] = []
-    while frame is not None:
-        frames.append((frame.f_code, frame.f_lineno))
-        frame = frame.f_back
-    inner = next((k for k, (code, _) in enumerate(frames) if not _ours(code.co_filename)), len(frames))
+    frames = [(f.f_code, f.f_lineno) for f in outward(frame)]
+    inner = next((k for k, (code, _) in enumerate(frames) if not is_ours(code.co_filename)), len(frames))
     return of_program(frames[inner:][::-1])

@@ -15,18 +15,14 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from pathlib import Path
-from types import CodeType
-from typing import Any
 
 from syncscan.capture.calibration import StepTimer
-from syncscan.capture.installed import naming
+from syncscan.capture.frames import TickStacks, naming, of_program
 from syncscan.capture.lines_table import Interned, Json
-from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
+from syncscan.capture.ticks import NotSampled, Row, Ticks
 from syncscan.capture.usage import Meter, Read, UsageDifference, ran
 from syncscan.capture.usage import between as spans
-from syncscan.facts.program_phases import name_of
-from syncscan.model.entry_script import only_starts
+from syncscan.facts.program_phases import Frame, name_of
 from syncscan.model.libraries import is_library
 from syncscan.model.step_times import StepTimes
 
@@ -52,10 +48,6 @@ of an H100 (12 % of 0.54 ms), half of it outside of the capture's own code; with
 """
 MOST_NODES = 20_000
 """Most nodes; with endless recursion, deeper frames count for the callers."""
-
-_HERE = Path(__file__).parent
-_RUNNER = str(_HERE / "main_script.py")
-_DEMO = str(_HERE / "demo_step.py")
 
 MOST_PLACES = 20
 """Most places of another thread that are kept, most frequent first."""
@@ -146,7 +138,7 @@ class Sampling:
         whole = zip(rows, spans([self._first, *(read for *_, read in rows)]), strict=True)
         pairs = [(row, part) for row, part in whole if row[2].at not in without]
         samples, parts = [row for row, _ in pairs], [part for _, part in pairs]
-        frames, nodes = tree(_places(samples, parts))
+        frames, nodes = tree(_stacks(samples, parts))
         count = sum(node[3] for node in nodes)
         if count < LEAST_SAMPLES:
             raise NotSampled(f"{count} samples are too few; {LEAST_SAMPLES} are needed. Let it run longer.")
@@ -196,7 +188,7 @@ def _until(end: int, period_ns: int, rows: Iterable[Row]) -> Iterator[Row]:
             yield count - late, stack, read
 
 
-def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list[list[str]], list[Node]]:
+def tree(samples: Iterable[tuple[Sequence[int], Sequence[Frame]]]) -> tuple[list[list[str]], list[Node]]:
     """Return the frames and nodes of these samples, as in `Sampling.finish`, without those of the capture itself.
 
     Args:
@@ -209,8 +201,8 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     named = naming()
     for counts, stack in samples:
         at = -1
-        for file, function, line in _of_program(stack):
-            key = (at, frames[named(file), function], line)
+        for code, line in of_program(stack):
+            key = (at, frames[named(code.co_filename), name_of(code)], line)
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))
@@ -220,12 +212,12 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     return [list(frame) for frame in frames], [[*key, *n] for key, n in zip(nodes, self_counts, strict=True)]
 
 
-def _places(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Place, ...]]]:
-    """Return each distinct stack by file, function and line, outermost first, with the totals of its node."""
-    named = _Named()
-    counts: dict[tuple[Place, ...], list[int]] = {}
+def _stacks(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Frame, ...]]]:
+    """Return each distinct stack, outermost first, with the totals of its node."""
+    frames = TickStacks()
+    counts: dict[tuple[Frame, ...], list[int]] = {}
     for (count, stack, _), part in zip(samples, parts, strict=True):
-        totals = counts.setdefault(named(stack), [0, 0, 0, 0])
+        totals = counts.setdefault(tuple(frames(stack)), [0, 0, 0, 0])
         for k, more in enumerate((count, part.stopped, part.faults, part.touching)):
             totals[k] += more
     return [(numbers, stack) for stack, numbers in counts.items()]
@@ -238,10 +230,10 @@ def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[Usag
         Of each `name`, `ran_ns`, `beside_ns` (of that, while the step's thread was off its core) and `places` ([file,
         function, line, how often it was met there]): the program's innermost function where there is one.
     """
-    named, met = _Named(), defaultdict[int, Counter[Place]](Counter)
+    frames, met = TickStacks(), defaultdict[int, Counter[Place]](Counter)
     for _, _, read in samples:
         for thread, stack in read.stacks.items():
-            met[thread][_innermost(named(stack))] += 1
+            met[thread][_innermost(frames(stack))] += 1
     files = naming()
     return [
         {
@@ -255,43 +247,7 @@ def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[Usag
     ]
 
 
-def _innermost(stack: Sequence[Place]) -> Place:
+def _innermost(stack: Sequence[Frame]) -> Place:
     """Return the program's innermost place, else the innermost of all."""
-    return next((place for place in reversed(stack) if not is_library(place[0])), stack[-1])
-
-
-class _Named:
-    """Converts stacks from ticks to file, function and line, outermost first."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Place] = {}  # by the code's id: its hash is slow
-
-    def __call__(self, stack: Sequence[Any]) -> tuple[Place, ...]:
-        """Return a stack's places."""
-        return tuple(self._place(code, at) for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True))
-
-    def _place(self, code: CodeType, at: int) -> Place:
-        place = self._known.get((id(code), at))
-        if place is None:
-            place = self._known[id(code), at] = _place(code, at)
-        return place
-
-
-def _place(code: CodeType, at: int) -> Place:
-    return code.co_filename, name_of(code), line_of(code, at)
-
-
-def _of_program(stack: Sequence[Place]) -> Sequence[Place]:
-    """Return the program's frames, without the script runner's; empty where the capture was at work."""
-    first = 1 + max((number for number, place in enumerate(stack) if place[0] == _RUNNER), default=-1)
-    while first < len(stack) and only_starts(stack[first][0]):
-        first += 1
-    own = stack[first:]
-    return () if any(_ours(file) for file, _, _ in own) else own
-
-
-def _ours(file: str) -> bool:
-    return file.startswith(str(_HERE)) and file != _DEMO
-
-
-__all__ = ["NotSampled", "Sampling", "tree"]
+    code, line = next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
+    return code.co_filename, name_of(code), line

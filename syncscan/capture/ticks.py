@@ -191,11 +191,3 @@ def _shielded(handler: Callable[[int, FrameType | None], None]) -> Callable[...,
         return handler
     disabled: Callable[..., Any] = importlib.import_module("torch._dynamo.decorators").disable(handler)
     return disabled
-
-
-def line_of(code: CodeType, at: int) -> int:
-    """Return the line of an instruction; the function's first where it has none."""
-    for begin, end, line in code.co_lines():
-        if begin <= at < end and line is not None:
-            return line
-    return code.co_firstlineno

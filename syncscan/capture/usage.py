@@ -20,6 +20,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
+from syncscan.capture.frames import outward
+
 MOST_THREADS = 8
 """Most other threads that are followed: each costs some µs per tick."""
 LOOK_NS = 50_000_000
@@ -187,12 +189,8 @@ def ran(parts: Iterable[UsageDifference]) -> dict[int, tuple[int, int]]:
     return {thread: (ns, beside[thread]) for thread, ns in total.items()}
 
 
-def _stack(frame: FrameType | None) -> list[Any]:
-    stack: list[Any] = []
-    while frame is not None:
-        stack += (frame.f_code, frame.f_lasti)
-        frame = frame.f_back
-    return stack
+def _stack(frame: FrameType) -> list[Any]:
+    return [part for f in outward(frame) for part in (f.f_code, f.f_lasti)]
 
 
 def _locked() -> bool:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any, Protocol
 
 from syncscan.capture import explicit, fork, silent
 from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.capture.frames import outward
 from syncscan.capture.unseen import unseen
 from syncscan.guarding import blocking_copies, filters, scopes
 from syncscan.guarding.seen import in_graphs
@@ -140,23 +141,14 @@ class _Warnings:
             return _thread.setting and PROTOTYPE in text
         frame = _calling(sys._getframe(1))
         tell("stream", frame)
-        if _users_mode == 2 and not in_graphs(_files(frame)):
+        if _users_mode == 2 and not in_graphs(f.f_code.co_filename for f in outward(frame)):
             raise RuntimeError("called a synchronizing CUDA operation")
         return _users_mode != 1
 
 
 def _calling(frame: FrameType | None) -> FrameType | None:
     """Return the frame that warns: CPython's C `warn` has no frame, the Python one has some."""
-    while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):
-        frame = frame.f_back
-    return frame
-
-
-def _files(frame: FrameType | None) -> Iterator[str]:
-    """Yield the files of a frame and its callers, innermost first."""
-    while frame is not None:
-        yield frame.f_code.co_filename
-        frame = frame.f_back
+    return next((f for f in outward(frame) if f.f_globals.get("__name__") not in ("warnings", "_py_warnings")), None)
 
 
 def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:

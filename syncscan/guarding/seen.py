@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from types import CodeType, FrameType
 
+from syncscan.capture.frames import outward
 from syncscan.guarding.called import called
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library, passes_on
@@ -92,13 +93,10 @@ Chain = tuple[tuple[str, int, str], ...]
 
 def frames_of(frame: FrameType | None) -> list[FrameType]:
     """Return a frame and its callers, innermost first, without wrappers around torch's functions and entry scripts."""
-    frames: list[FrameType] = []
-    while frame is not None and len(frames) < DEEPEST:
-        file = _file(frame)
-        if file not in _WRAPPERS and not of_dry_run(file) and not only_starts(file):
-            frames.append(frame)
-        frame = frame.f_back
-    return frames
+    program = (
+        f for f in outward(frame) if not (_file(f) in _WRAPPERS or of_dry_run(_file(f)) or only_starts(_file(f)))
+    )
+    return list(islice(program, DEEPEST))
 
 
 def of_dry_run(file: str) -> bool:

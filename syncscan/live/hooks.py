@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TypeVar
 
+from syncscan.capture.frames import outward
 from syncscan.model.libraries import in_package
 
 T = TypeVar("T")
@@ -50,11 +51,7 @@ def safely(action: Callable[[], T]) -> T:
 
 
 def _steps(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if in_package(frame.f_code.co_filename, "torch/optim/optimizer.py"):
-            return True
-        frame = frame.f_back
-    return False
+    return any(in_package(f.f_code.co_filename, "torch/optim/optimizer.py") for f in outward(frame))
 
 
 __all__ = ["Busy", "safely"]

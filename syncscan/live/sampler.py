@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import dis
 import functools
+import itertools
 import os
 import sys
 import threading
@@ -20,6 +21,8 @@ import time
 from collections import deque
 from types import CodeType, FrameType
 from typing import NamedTuple
+
+from syncscan.capture.frames import outward
 
 RATE = 23
 """Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it
@@ -111,9 +114,7 @@ class Sampler:
 
 def _is_started_by_python(frame: FrameType) -> bool:
     """Return whether a thread's outermost frame is that of `threading`; a thread of C++ has only what that calls."""
-    while frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code.co_name == "_bootstrap" or frame.f_code.co_name == "<module>"
+    return [*outward(frame)][-1].f_code.co_name in ("_bootstrap", "<module>")
 
 
 def _runs_python(frame: FrameType) -> bool:
@@ -174,8 +175,4 @@ class RunDelay:
 
 def stack_of(frame: FrameType | None) -> list[CodeType | int]:
     """Return a stack as `Ticks` does: code and instruction, innermost first."""
-    stack: list[CodeType | int] = []
-    while frame is not None and len(stack) < 2 * MOST_FRAMES:
-        stack += (frame.f_code, frame.f_lasti)
-        frame = frame.f_back
-    return stack
+    return [part for f in itertools.islice(outward(frame), MOST_FRAMES) for part in (f.f_code, f.f_lasti)]

@@ -18,8 +18,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from syncscan.capture.installed import naming
-from syncscan.capture.ticks import line_of
+from syncscan.capture.frames import line_of, naming
 from syncscan.facts.program_phases import name_of
 from syncscan.guarding.called import called, expression_at
 from syncscan.lint.file_walk import FileWalk

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
+from syncscan.capture.frames import outward
 from syncscan.dryrun.device_kinds import kind_of
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.recorder import DryRunSession, RecordedWait
@@ -107,9 +108,8 @@ def _led(sync: GuardedSync, met: RecordedWait) -> GuardedSync:
 
 def _outside(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame that isn't of the dry run or of torch's code around it."""
-    while frame is not None and (frame.f_code.co_filename.startswith(_DRYRUN) or frame.f_code.co_filename == __file__):
-        frame = frame.f_back
-    return frame
+    ours = (_DRYRUN, __file__)
+    return next((f for f in outward(frame) if not f.f_code.co_filename.startswith(ours)), None)
 
 
 def _rule_at(met: RecordedWait, occurrences: list[tuple[int, str]]) -> str:

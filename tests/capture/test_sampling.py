@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -22,13 +24,13 @@ from syncscan.capture.sampling import (
     RATES,
     SETTLE,
     NotSampled,
-    Place,
     Row,
     Sampling,
     rate_of,
     tree,
 )
 from syncscan.capture.session import NO_DEVICE, Session, profile
+from syncscan.facts.program_phases import Frame
 
 torch = pytest.importorskip("torch")
 
@@ -252,9 +254,15 @@ def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypa
     assert messages[-1] == "The host wasn't sampled: the program runs its own profiler."
 
 
-def stack(*frames: str) -> tuple[Place, ...]:
+@functools.cache
+def code_of(file: str, function: str) -> CodeType:
+    names = {name: function for name in ("co_name", "co_qualname") if hasattr(stack.__code__, name)}
+    return stack.__code__.replace(co_filename=file, **names)  # type: ignore[arg-type]
+
+
+def stack(*frames: str) -> tuple[Frame, ...]:
     """The frames `file:function:line`, outermost first."""
-    return tuple((file, function, int(line)) for file, function, line in (frame.split(":") for frame in frames))
+    return tuple((code_of(file, function), int(line)) for file, function, line in (f.split(":") for f in frames))
 
 
 def test_a_tree_has_each_way_to_a_line_once() -> None:

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from syncscan.capture import signals, ticks
+from syncscan.capture.frames import line_of
 from syncscan.capture.signals import TerminationHandler
-from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks, line_of
+from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks
 from syncscan.capture.usage import Meter
 from syncscan.facts.program_phases import name_of
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from syncscan.capture.frames import line_of
 from syncscan.capture.plan import Plan
 from syncscan.capture.script import ScriptRun
-from syncscan.capture.ticks import line_of
 from syncscan.errors import SyncscanError
 from syncscan.facts.program_phases import name_of
 from syncscan.live.attaching.guarded import guard_steps

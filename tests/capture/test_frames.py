@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from syncscan.capture import lines
-from syncscan.capture.installed import naming
+from syncscan.capture.frames import naming
 from syncscan.capture.lines import RecordedWaits
 from syncscan.capture.lines_table import lines_table
 from syncscan.capture.sampling import tree
@@ -59,5 +59,5 @@ def test_recorded_stacks_and_samples_have_that_name(tmp_path: Path, monkeypatch:
     library.run(lines.on_sync("stream"))
     files = [file for file, _, _ in lines_table(recording)["frames"]]
     assert files[:2] == ["dgl/__init__.py", __file__]
-    frames, _ = tree([((1,), ((str(library.__file__), "run", 2),))])
+    frames, _ = tree([((1,), ((library.run.__code__, 2),))])
     assert frames == [["dgl/__init__.py", "run"]]
