@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Any
 
 from syncscan.live import watch as watches
-from syncscan.live.journal import Journal
+from syncscan.live.record import Journal
 from syncscan.live.sampler import RATE, Tick
 from syncscan.live.thread_position import ThreadPosition
 from syncscan.live.watch import INTERVAL_S, Watch

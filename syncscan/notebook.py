@@ -113,7 +113,7 @@ class _CellLoop:
     """Detects whether a cell is a loop: then its optimizer's steps are the steps."""
 
     def __init__(self, session: Any) -> None:
-        from syncscan.capture.optimizer_steps import StepMarks
+        from syncscan.capture.optimizer_hook import StepMarks
 
         self._session, self._marks = session, StepMarks()
         self._remove: Callable[[], None] = lambda: None
@@ -130,7 +130,7 @@ class _CellLoop:
         self._remove()
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
-        from syncscan.capture.optimizer_steps import OptimizerCall
+        from syncscan.capture.optimizer_hook import OptimizerCall
 
         if self._marks.saw(optimizer, fixed=True) is not OptimizerCall.STEP:
             return

@@ -47,19 +47,15 @@ Make = Callable[["CaptureOrder", dict[str, Any]], "CaptureRun"]
 class PhaseRecording:
     """Records phases while the program's steps continue.
 
-    Args:
-        order: the order of the capture.
-        watch: over its run.
-        make: makes the course of a phase.
-        guarded: runs a part of the capture so that nothing of its failures reaches the program.
-
-    `written` leads from a phase's number to the name of its trace, `missing` to why there is none.
+    `order` and `watch` are the capture's, `make` makes the course of a phase, `guarded` runs a part of the capture so
+    that nothing of its failures reaches the program. `written` leads from a phase's number to the name of its trace,
+    `missing` to why there is none.
     """
 
     def __init__(
         self, order: CaptureOrder, watch: RunWatch, make: Make, guarded: Callable[[Callable[[], None]], None]
     ) -> None:
-        self._order, self._watch, self._make, self._guarded = order, watch, make, guarded
+        self.order, self.watch, self.make, self.guarded = order, watch, make, guarded
         self.written: dict[tuple[Any, ...], str] = {}
         self.missing: dict[tuple[Any, ...], str] = {}
         self._left = list(self._wanted(watch.seen()))
@@ -87,7 +83,7 @@ class PhaseRecording:
             self._took(at)
         elif isinstance(at, _LoopRounds) and at.few:
             at.close()
-            self._begin(_Piece(at.wanted, self._order, self._watch, self._make, self._guarded))
+            self._begin(_Piece(at.wanted, self))
         elif time.monotonic() > self._until:
             self.missing[key_of(at.wanted.phase)] = LATER
             at.close()
@@ -110,7 +106,7 @@ class PhaseRecording:
         while self._left and self._at is None:
             wanted = self._left.pop(0)
             kind = _Piece if wanted.rounds is None else _LoopRounds
-            self._begin(kind(wanted, self._order, self._watch, self._make, self._guarded))
+            self._begin(kind(wanted, self))
 
     def _begin(self, at: _LoopRounds | _Piece) -> None:
         if at.start():
@@ -121,19 +117,19 @@ class PhaseRecording:
 
     def _wanted(self, seen: KnownRun) -> Iterator[WantedPhase]:
         """Yield the phases to record, longest first."""
-        whole = self._watch.took(seen, seen.samples)
+        whole = self.watch.took(seen, seen.samples)
         loops, able = Loops(), can_watch()
-        worth = [(self._watch.took(seen, phase.samples), phase) for phase in seen.phases if phase.kind not in UNTOUCHED]
+        worth = [(self.watch.took(seen, phase.samples), phase) for phase in seen.phases if phase.kind not in UNTOUCHED]
         worth = [(ns, phase) for ns, phase in worth if whole and ns >= LEAST * whole]
         for _, phase in sorted(worth, key=lambda pair: -pair[0])[:MOST]:
-            once = self._watch.once_us(seen, phase)
+            once = self.watch.once_us(seen, phase)
             rounds = rounds_of(phase, loops)
             if not able:
                 self.missing[key_of(phase)] = OLD
             elif rounds is None and once > PIECE_S * 1e6:
                 self.missing[key_of(phase)] = LONG
             else:
-                again = AGAIN * self._watch.again_s(phase)
+                again = AGAIN * self.watch.again_s(phase)
                 yield WantedPhase(phase, rounds, once, min(max(PATIENCE_S, again), MOST_PATIENCE_S))
 
 
@@ -147,53 +143,73 @@ class WantedPhase:
     patience_s: float
 
 
-class _LoopRounds:
-    """Records rounds of a phase that is a loop."""
+class _PhaseRecorder:
+    """Records one phase; `over` says that it has, `path` is its trace."""
 
-    def __init__(
-        self,
-        wanted: WantedPhase,
-        order: CaptureOrder,
-        watch: RunWatch,
-        make: Make,
-        guarded: Callable[[Callable[[], None]], None],
-    ) -> None:
-        self.wanted, self._order, self._watch, self._make, self._guarded = wanted, order, watch, make, guarded
+    passes: Rounds | LinePasses
+    """Tells when the phase runs."""
+
+    def __init__(self, wanted: WantedPhase, owner: PhaseRecording) -> None:
+        self.wanted, self._owner = wanted, owner
         self.course: CaptureRun | None = None
         self.path: Path | None = None
         self.over = False
-        self._count = 0
-        self._once: int | None = None
-        self._piece: _Piece | None = None
-        self._rounds = Rounds([wanted.rounds], self._round)
 
     def start(self) -> bool:
-        """Start counting its rounds; return False where that isn't possible."""
-        return self._rounds.start()
+        """Start watching for it; return False where that isn't possible."""
+        return self.passes.start()
+
+    def step(self) -> None:
+        """Handle the end of one of the program's steps."""
+
+    def close(self) -> None:
+        """Stop watching, and switch everything off."""
+        self.passes.close()
+        course, self.course = self.course, None
+        if course is not None:
+            course.abandon()
+            self._owner.watch.settle()
+
+    def _begin(self, plan: Plan, rounds: int | None) -> CaptureRun:
+        watch, phase = self._owner.watch, self.wanted.phase
+        watch.disturb("profiler")
+        stored = {**watch.place_of(phase), "rounds": rounds, "once_us": round(self.wanted.once_us, 1)}
+        self.course = self._owner.make(_order_of(self._owner.order, phase, plan), stored)
+        self.course.start()
+        return self.course
+
+    def _end(self, *, cut: bool) -> None:
+        """Handle the end of the course or the phase; what was recorded by then is kept."""
+        course, self.course = self.course, None
+        if course is None:
+            return
+        if cut:
+            course.cut() if course.profiling else course.abandon()
+        self._owner.watch.settle()
+        self.over = bool(course.paths)
+        self.path = course.paths[-1] if course.paths else None
+
+
+class _LoopRounds(_PhaseRecorder):
+    """Records rounds of a phase that is a loop."""
+
+    def __init__(self, wanted: WantedPhase, owner: PhaseRecording) -> None:
+        super().__init__(wanted, owner)
+        self._count = 0
+        self._once: int | None = None
+        self.passes = Rounds([wanted.rounds], lambda number: owner.guarded(self._ended_round))
 
     def step(self) -> None:
         """Handle the end of a program step: the phase, if it was active, is over."""
         if self._count:
             self._once = self._count
         self._count = 0
-        if self.course is not None:
-            self._ended(cut=True)
-
-    def close(self) -> None:
-        """Stop counting, and switch everything off."""
-        self._rounds.close()
-        course, self.course = self.course, None
-        if course is not None:
-            course.abandon()
-            self._watch.settle()
+        self._end(cut=True)
 
     @property
     def few(self) -> bool:
         """Return whether it has too few rounds to be timed, so that it is recorded whole."""
         return self._once is not None and self._once < FEW
-
-    def _round(self, number: int) -> None:
-        self._guarded(self._ended_round)
 
     def _ended_round(self) -> None:
         self._count += 1
@@ -201,96 +217,41 @@ class _LoopRounds:
         if course is not None:
             course.step()
             if course.over:
-                self._ended(cut=False)
+                self._end(cut=False)
         elif not self.over and self._due():
-            self._watch.disturb("profiler")
-            self.course = self._make(_order_of(self._order, self.wanted.phase, self._plan()), self._as_stored())
-            self.course.start()
+            self._begin(self._plan(), self._once)
 
     def _due(self) -> bool:
         return self._count >= MANY or (self._count == 1 and self._once is not None and self._once >= FEW)
 
     def _plan(self) -> Plan:
         """Return a plan that fits into the phase's number of rounds."""
-        rounds = (self._once or MANY) - 2
-        active = max(1, min(self._order.plan.active, rounds // 3))
-        warmup = max(1, min(self._order.plan.warmup, (rounds - active) // 2))
-        timed = min(self._order.plan.calibrate, rounds - active - warmup - 1)
+        plan, rounds = self._owner.order.plan, (self._once or MANY) - 2
+        active = max(1, min(plan.active, rounds // 3))
+        warmup = max(1, min(plan.warmup, (rounds - active) // 2))
+        timed = min(plan.calibrate, rounds - active - warmup - 1)
         return Plan(wait=0, warmup=warmup, active=active, calibrate=timed if timed > 2 else 0, settle=1)
 
-    def _as_stored(self) -> dict[str, Any]:
-        return {
-            **self._watch.place_of(self.wanted.phase),
-            "rounds": self._once,
-            "once_us": round(self.wanted.once_us, 1),
-        }
 
-    def _ended(self, *, cut: bool) -> None:
-        """Handle the end of the course or the phase; what was recorded by then is kept."""
-        course, self.course = self.course, None
-        if course is None:
-            return
-        if cut:
-            course.cut() if course.profiling else course.abandon()
-        self._watch.settle()
-        self.over = bool(course.paths)
-        self.path = course.paths[-1] if course.paths else None
-
-
-class _Piece:
+class _Piece(_PhaseRecorder):
     """Records a phase that isn't a loop, whole."""
 
-    def __init__(
-        self,
-        wanted: WantedPhase,
-        order: CaptureOrder,
-        watch: RunWatch,
-        make: Make,
-        guarded: Callable[[Callable[[], None]], None],
-    ) -> None:
-        self.wanted, self._order, self._watch, self._make, self._guarded = wanted, order, watch, make, guarded
-        self.course: CaptureRun | None = None
-        self.path: Path | None = None
-        self.over = False
-        place = wanted.phase.place
-        self._passes = LinePasses(
+    def __init__(self, wanted: WantedPhase, owner: PhaseRecording) -> None:
+        super().__init__(wanted, owner)
+        place, guarded = wanted.phase.place, owner.guarded
+        self.passes = LinePasses(
             place.code, place.first, place.last, lambda: guarded(self._began), lambda: guarded(self._left)
         )
 
-    def start(self) -> bool:
-        """Start watching for it; return False where that isn't possible."""
-        return self._passes.start()
-
-    def step(self) -> None:
-        """Handle the end of one of the program's steps."""
-
-    def close(self) -> None:
-        """Stop watching, and switch everything off."""
-        self._passes.close()
-        course, self.course = self.course, None
-        if course is not None:
-            course.abandon()
-            self._watch.settle()
-
     def _began(self) -> None:
-        if self.over or self.course is not None:
-            return
-        self._watch.disturb("profiler")
-        plan = Plan(wait=0, warmup=1, active=1, calibrate=0)
-        once = round(self.wanted.once_us, 1)
-        order = _order_of(self._order, self.wanted.phase, plan)
-        self.course = self._make(order, {**self._watch.place_of(self.wanted.phase), "rounds": None, "once_us": once})
-        self.course.start()
-        self.course.step()  # there is nothing before it that could warm the profiler up
+        if not self.over and self.course is None:
+            # A step at once: there is nothing before it that could warm the profiler up.
+            self._begin(Plan(wait=0, warmup=1, active=1, calibrate=0), None).step()
 
     def _left(self) -> None:
-        course, self.course = self.course, None
-        if course is None:
-            return
-        course.step()
-        self._watch.settle()
-        self.over = course.over
-        self.path = course.paths[-1] if course.paths else None
+        if self.course is not None:
+            self.course.step()
+        self._end(cut=False)
 
 
 def _order_of(order: CaptureOrder, phase: SeenPhase, plan: Plan) -> CaptureOrder:

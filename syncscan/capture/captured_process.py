@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.capture import fork
-from syncscan.capture.demand import Demand
 from syncscan.capture.main_script import Exit
-from syncscan.capture.plan import Plan
+from syncscan.capture.plan import Demand, Plan
 from syncscan.capture.processes import ProcessRun, WantedCaptures
 from syncscan.capture.script import Runner
 from syncscan.capture.session import Session, clean_name
@@ -225,6 +224,3 @@ def ranks() -> tuple[int, int]:
                 return int(distributed.get_rank()), int(distributed.get_world_size())
     rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     return (int(rank), int(world)) if rank.isdigit() and world.isdigit() else (0, 1)
-
-
-__all__ = ["ChildRunner", "follow_forks", "group_of_ranks", "on_one_machine", "program_name", "ranks"]

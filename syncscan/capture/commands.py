@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import shlex
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -150,7 +149,7 @@ def _same_python(path: str) -> bool:
 
 
 def _module(name: str, arguments: tuple[str, ...], words: tuple[str, ...]) -> Command:
-    launcher = next((known for known, (_, module) in _LAUNCHERS.items() if module == name), "")
+    launcher = next((known for known, module in _LAUNCHERS.items() if module == name), "")
     if name == "torch.distributed.launch":
         launcher = "torchrun"
     if launcher:
@@ -158,48 +157,20 @@ def _module(name: str, arguments: tuple[str, ...], words: tuple[str, ...]) -> Co
     return Command(name, arguments, words, module=True)
 
 
-Parsed = tuple[str, Sequence[str], bool]
-"""The program in a launcher's arguments, its own arguments, and whether it is a module; empty if unknown."""
-
-
-def _torchrun(arguments: Sequence[str]) -> Parsed:
-    parsed = importlib.import_module("torch.distributed.run").get_args_parser().parse_args(list(arguments))
-    return ("" if parsed.no_python else parsed.training_script), parsed.training_script_args, parsed.module
-
-
-def _accelerate(arguments: Sequence[str]) -> Parsed:
-    if arguments[:1] != ["launch"]:
-        return "", (), False
-    parser = importlib.import_module("accelerate.commands.launch").launch_command_parser()
-    parsed = parser.parse_args(list(arguments[1:]))
-    return ("" if parsed.no_python else parsed.training_script), parsed.training_script_args, parsed.module
-
-
-def _deepspeed(arguments: Sequence[str]) -> Parsed:
-    parsed = importlib.import_module("deepspeed.launcher.runner").parse_args(list(arguments))
-    return ("" if parsed.no_python else parsed.user_script), parsed.user_args, parsed.module
-
-
-def _by_suffix(arguments: Sequence[str]) -> Parsed:
-    """Take the first argument that is a Python file as the program."""
-    at = next((k for k, word in enumerate(arguments) if word.endswith(".py") and Path(word).exists()), None)
-    return ("", (), False) if at is None else (arguments[at], arguments[at + 1 :], False)
-
-
-_LAUNCHERS: dict[str, tuple[Callable[[Sequence[str]], Parsed], str]] = {
-    "torchrun": (_torchrun, "torch.distributed.run"),
-    "accelerate": (_accelerate, "accelerate.commands.launch"),
-    "deepspeed": (_deepspeed, "deepspeed.launcher.runner"),
-    "lightning": (_by_suffix, "lightning.fabric.cli"),
-    "fabric": (_by_suffix, "lightning_fabric.cli"),
-    "composer": (_by_suffix, "composer.cli"),
-    "colossalai": (_by_suffix, "colossalai.cli"),
-    "horovodrun": (_by_suffix, "horovod.runner.launch"),
-    "mpirun": (_by_suffix, ""),
-    "mpiexec": (_by_suffix, ""),
-    "srun": (_by_suffix, ""),
+_LAUNCHERS = {
+    "torchrun": "torch.distributed.run",
+    "accelerate": "accelerate.commands.launch",
+    "deepspeed": "deepspeed.launcher.runner",
+    "lightning": "lightning.fabric.cli",
+    "fabric": "lightning_fabric.cli",
+    "composer": "composer.cli",
+    "colossalai": "colossalai.cli",
+    "horovodrun": "horovod.runner.launch",
+    "mpirun": "",
+    "mpiexec": "",
+    "srun": "",
 }
-"""Who starts a program in processes of its own: how its arguments are read, and its module."""
+"""Who starts a program in processes of its own, and its module."""
 NOTEBOOKS = frozenset({"jupyter", "papermill"})
 """Commands that run notebooks in a kernel."""
 
@@ -216,17 +187,14 @@ def notebook(command: Command) -> str | None:
 
 
 def _launched(command: Command) -> Command:
-    """Return the program that a launcher starts, as far as the launcher's own parser tells it."""
-    parse = _LAUNCHERS[command.launcher][0] if command.launcher in _LAUNCHERS else _by_suffix
-    try:
-        target, given, module = parse(list(command.arguments))
-    except (ImportError, AttributeError):
-        target, given, module = _by_suffix(command.arguments)
-    except SystemExit:
-        raise UsageError(
-            f"{command.launcher} doesn't understand its arguments.", "Run it without syncscan first."
-        ) from None
-    return replace(command, target=target, arguments=tuple(given), module=module)
+    """Return the program that a launcher starts: the first Python file among its words, or a module behind `-m`."""
+    words = command.arguments
+    for at, word in enumerate(words):
+        if word.endswith(".py") and Path(word).exists():
+            return replace(command, target=word, arguments=words[at + 1 :], module=False)
+        if word in ("-m", "--module") and _LAUNCHERS.get(command.launcher) and at + 1 < len(words):
+            return replace(command, target=words[at + 1], arguments=words[at + 2 :], module=True)
+    return replace(command, target="", arguments=())
 
 
 def ranks_wanted(command: Command) -> int | None:
@@ -297,12 +265,7 @@ def names_one_program(command: Command) -> bool:
     Args:
         command: the command, as resolved.
     """
-    if not command.launcher:
-        return True
-    try:
-        return not command.console and bool(_launched(command).target)
-    except UsageError:
-        return False
+    return not command.launcher or (not command.console and bool(_launched(command).target))
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:

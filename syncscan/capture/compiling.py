@@ -43,6 +43,10 @@ _RESUMED = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)_at_\d+$")
 """The function that dynamo makes of the rest of another one behind a graph break."""
 _SKIPPED_GRAPH = "skipping cudagraphs due to "
 """Begin of Inductor's reasons (torch/_inductor/cudagraph_utils.py)."""
+FAILED = "Dynamo's explanations weren't stored: {}"
+COMPILES_NOTHING = (
+    "The program compiled nothing by the end of the capture; syncscan dryrun --explain-compile compiles its modules."
+)
 UNSAID = "Dynamo gives no reason"
 _BROKE_AT = re.compile(r"^Graph break in user code at (.+):(\d+)$", re.MULTILINE)
 _NOTHING_IN_IT = ("no content in function call", "no graph captured", "dummy graph")

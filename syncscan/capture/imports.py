@@ -1,14 +1,21 @@
-"""Run an action as soon as a module is imported.
+"""Run an action as soon as a module is imported, and keep torch's compiler from compiling syncscan's own functions.
 
 The script runner must not import torch before the script does: scripts set OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES and
 the allocator's options first, and torch reads some of them when it is imported.
+
+Dynamo compiles every Python function that starts on a thread inside a compiled one, where a graph broke: a handler of a
+signal, a callback of the garbage collector or of `sys.monitoring`, a filter of warnings too. It skips the files of a
+list (`torch/_dynamo/trace_rules.py`), and those of a capture, a watch and a guard belong there. `guarding/allowed.py`
+doesn't: `with syncscan.allow(…)` may stand in a compiled function, and breaks no graph.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -56,3 +63,33 @@ class _Watcher(MetaPathFinder):
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+
+TRACED = "allowed.py"
+"""The file of `guarding` that dynamo may trace."""
+
+_asked = False
+
+
+def unseen() -> None:
+    """Let dynamo pass over syncscan's functions, now or once the program imports it; the first call does it all."""
+    global _asked
+    if not _asked:
+        _asked = True
+        when_imported("torch._dynamo", _skip)
+
+
+def _skip(dynamo: ModuleType) -> None:
+    with contextlib.suppress(Exception):  # a torch without such a list; whatever it is, the program's import goes on
+        add = importlib.import_module("torch._dynamo.trace_rules").add
+        for name in _names():
+            add(name)
+
+
+def _names() -> Iterator[str]:
+    """Yield the packages and modules that dynamo passes over."""
+    from pathlib import Path  # no process that only waits for torch imports it
+
+    yield from ("syncscan.capture", "syncscan.live")
+    files = (Path(__file__).parents[1] / "guarding").glob("*.py")
+    yield from (f"syncscan.guarding.{file.stem}" for file in files if file.name not in (TRACED, "__init__.py"))

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from syncscan.capture import callbacks, device, explicit, silent
-from syncscan.capture.frames import outward
-from syncscan.capture.unseen import unseen
+from syncscan.capture import callbacks, device, waits_by_name
+from syncscan.capture.imports import unseen
+from syncscan.capture.stack_frames import outward
 
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
@@ -95,11 +95,12 @@ def begin() -> None:
     _state.recording = RecordedWaits()
     unseen()
     try:
-        _state.undo.callback(silent.watch(on_call()))
+        _state.undo.callback(waits_by_name.watch_calls(on_call()))
         if lists is not None:
             _state.undo.callback(callbacks.start(lists, functions()))
         else:
-            _state.undo.callback(explicit.watch({kind: on_sync(kind) for kind in ("device", "stream", "event")}))
+            notes = {kind: on_sync(kind) for kind in ("device", "stream", "event")}
+            _state.undo.callback(waits_by_name.watch_synchronizations(notes))
     except BaseException:
         end()
         raise
@@ -148,7 +149,7 @@ def on_sync(kind: str) -> Callable[..., None]:
 
 
 def on_call() -> Callable[[int, int], None]:
-    """Return the function that `silent` calls after a call has ended, with its begin and end in epoch ns."""
+    """Return the function that `waits_by_name` calls after a call has ended, with its begin and end in epoch ns."""
     gather = importlib.import_module("torch")._C._profiler.gather_traceback
     state = _state
 

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from syncscan.capture.frames import RUNNER, naming
 from syncscan.capture.lines import Frame, RecordedWaits, Sync
+from syncscan.capture.stack_frames import RUNNER, naming
 from syncscan.facts.loops import Loops
 from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import calls_modules
@@ -21,7 +21,7 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 `tid` only where the autograd engine synchronized and the training thread's stack is used instead."""
 
 _HERE = Path(__file__).parent
-_OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
+_OURS = tuple(str(_HERE / name) for name in ("lines.py", "waits_by_name.py", "warned.py"))
 
 T = TypeVar("T", bound=Hashable)
 
@@ -43,7 +43,7 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
     Returns:
         `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
         `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of
-        `COLUMNS`), `calls` (what `silent` saw: begin, end, tid, stack) and `looped` (indices of frames within a network
+        `COLUMNS`), `calls` (timed by name: begin, end, tid, stack) and `looped` (indices of frames within a network
         whose line is in a loop of their function), all JSON values; with `warned` also that, as rows of (native thread,
         stack).
     """

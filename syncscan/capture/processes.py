@@ -20,9 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from syncscan.capture.demand import Demand
 from syncscan.capture.look_on import VARIABLE
-from syncscan.capture.plan import Plan
+from syncscan.capture.plan import Demand, Plan
 
 STARTUP = Path(__file__).parent / "startup"
 

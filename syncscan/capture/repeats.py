@@ -20,9 +20,9 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from syncscan.capture import device
-from syncscan.capture.frames import of_program, outward
 from syncscan.capture.module_calls import ModuleCalls
 from syncscan.capture.rounds import Rounds, can_watch
+from syncscan.capture.stack_frames import of_program, outward
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from syncscan.capture.frames import TickStacks, is_ours, naming, of_program, outward
 from syncscan.capture.lines_table import Json
 from syncscan.capture.paced_steps import prefetched
+from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_program, outward
 from syncscan.capture.ticks import NotSampled, Row, Ticks
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of

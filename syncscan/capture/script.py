@@ -18,12 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+import msgspec
+
 from syncscan.capture import fork
-from syncscan.capture.explained import Explained
+from syncscan.capture.compiling import COMPILES_NOTHING, FAILED, Compiling
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
-from syncscan.capture.optimizer_hook import OptimizerHook
-from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
+from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import Session
 from syncscan.capture.step_ends import ScopeWatch
@@ -127,7 +128,7 @@ class Runner:
         explain: bool = False,
         loops: bool = True,
     ) -> None:
-        self._explained = Explained() if explain else None
+        self._compiling = Compiling() if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
         self._rounds_of = ""
         """The loop or call whose rounds are steps, if no optimizer steps."""
@@ -153,8 +154,11 @@ class Runner:
         self._unhook()
         if self._own is not None:
             self._own.close()
-        if self._explained is not None:
-            self._explained.close([session for session in (*self._scripts, self._own) if session is not None])
+        if self._compiling is not None:
+            record = self._compiling.record(notes=[] if self._compiling.heard else [COMPILES_NOTHING])
+            self._compiling.close()
+            for session in (*self._scripts, *([self._own] if self._own is not None else [])):
+                session.add({"compiled": msgspec.to_builtins(record)}, FAILED)
 
     def result(self, ended: Exit) -> ScriptRun:
         """Return the outcome."""
@@ -187,8 +191,8 @@ class Runner:
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """Handle an optimizer's step; without an active capture it only counts."""
-        if self._explained is not None:
-            self._explained.step_ended()
+        if self._compiling is not None:
+            self._compiling.refresh()
         if self._scripts or os.getpid() != self._pid:
             return
         session = self._own
@@ -223,8 +227,8 @@ class Runner:
 
     def _round_ended(self) -> None:
         """Handle the end of a round of that loop."""
-        if self._explained is not None:
-            self._explained.step_ended()
+        if self._compiling is not None:
+            self._compiling.refresh()
         if self._scripts or os.getpid() != self._pid or not self._rounds_of:
             return
         self._steps += 1
@@ -240,7 +244,7 @@ class Runner:
         """Open the capture with the script's first step; its errors don't concern the script."""
         self._own = self._make_session()
         self._own.finished = self._finish
-        self._own.grows = self._explained is not None
+        self._own.grows = self._compiling is not None
         try:
             self._own.__enter__()
         except SyncscanError as error:
@@ -273,7 +277,7 @@ class Runner:
             self._scopes.unwatch()
         self._repeats.close()
         session.finished = self._finish
-        session.grows = self._explained is not None
+        session.grows = self._compiling is not None
         self._scripts.append(session)
 
     def _finish(self) -> None:

@@ -20,8 +20,7 @@ from typing import Any, Literal
 
 from syncscan.capture import device, fork, lines, write
 from syncscan.capture.capture_run import CaptureOrder, CaptureRun
-from syncscan.capture.demand import Demand
-from syncscan.capture.plan import Plan
+from syncscan.capture.plan import Demand, Plan
 from syncscan.capture.signals import TerminationHandler, Wish, can_handle
 from syncscan.errors import UsageError
 

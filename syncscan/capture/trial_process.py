@@ -21,13 +21,12 @@ from typing import Any
 
 from syncscan.capture import fork, target
 from syncscan.capture.delays import delay_copies
-from syncscan.capture.demand import Demand
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import run_main
-from syncscan.capture.optimizer_hook import OptimizerHook
-from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
+from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.paced_steps import Channel, Pacer, device_name
+from syncscan.capture.plan import Demand
 from syncscan.capture.session import Session
 from syncscan.errors import SyncscanError
 from syncscan.scratch import Scratch
@@ -249,6 +248,3 @@ def strays(moved: list[str]) -> list[str]:
         return []
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return sorted({f for f in files if isinstance(f, str) and _instead(f, moved)})
-
-
-__all__ = ["TrialOrder", "main"]

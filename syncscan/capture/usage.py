@@ -20,7 +20,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
-from syncscan.capture.frames import outward
+from syncscan.capture.stack_frames import outward
 
 MOST_THREADS = 8
 """Most other threads that are followed: each costs some µs per tick."""

@@ -229,7 +229,7 @@ def _run(
 @contextlib.contextmanager
 def _steps_counted(steps: int, pretended: Pretended, give_up: Callable[[], None]) -> Iterator[None]:
     """End a step with every step of the program's optimizer, or round of its loop; the last one ends the program."""
-    from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
+    from syncscan.capture.optimizer_hook import OptimizerCall, StepMarks
     from syncscan.dryrun.program_steps import after_steps
 
     marks, done, stops = StepMarks(), 0, 0

@@ -106,10 +106,10 @@ def show(
 
 
 def _until_interrupted(url: str, browse: bool) -> None:
-    from syncscan.integrations import browser
+    from syncscan.integrations.private_server import shown
 
     click.echo(url)
-    with browser.shown(url) if browse else nullcontext(False) as started:
+    with shown(url) if browse else nullcontext(False) as started:
         if browse:
             # A browser that comes as a snap or flatpak starts and can't read the file that leads to the address.
             what = "A browser was started; or" if started else "No browser was found;"
@@ -132,7 +132,7 @@ def _wait() -> None:
 
 @contextmanager
 def _html(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
-    from syncscan.integrations.browser import Page
+    from syncscan.integrations.private_server import Page
     from syncscan.report import html
 
     page = Page(html.render(analysis), host, port or 0)

@@ -19,8 +19,7 @@ from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.capture.commands import Command
-    from syncscan.capture.demand import Demand
-    from syncscan.capture.plan import Plan
+    from syncscan.capture.plan import Demand, Plan
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
     from syncscan.live.start import Wanted
@@ -158,8 +157,7 @@ def command(
 
         watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
         _watch((script, *args), module, watched)
-    from syncscan.capture.demand import Demand
-    from syncscan.capture.plan import Plan
+    from syncscan.capture.plan import Demand, Plan
 
     demand = Demand(start_at, every, on_signal)
     if sample is None:  # a job that is captured again and again runs at full speed as soon as a trace is written

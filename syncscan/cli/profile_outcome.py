@@ -12,8 +12,7 @@ from syncscan.cli.needs import given, name
 from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
-    from syncscan.capture.demand import Demand
-    from syncscan.capture.plan import Plan
+    from syncscan.capture.plan import Demand, Plan
     from syncscan.capture.processes import ProcessRun
     from syncscan.capture.script import ScriptRun
 

@@ -124,7 +124,7 @@ class Stacks:
         frames: list[Frame] = []
         module: Any = None
         root: Any = None
-        own: int | None = None
+        inside: int | None = None
         ours = True
         for frame in _outward(sys._getframe(1)):
             code, file = frame.f_code, frame.f_code.co_filename
@@ -134,13 +134,13 @@ class Stacks:
                 root = frame.f_locals.get("self")
                 module = root if module is None else module
             in_engine = code.co_name == _ENGINE[0] and file.replace("\\", "/").endswith(_ENGINE[1])
-            if backward and own is None and in_engine:
-                own = len(frames)
+            if backward and inside is None and in_engine:
+                inside = len(frames)
             ours = _is_ours(file) or (ours and file.endswith(_WRAPPER))
             if not ours:
                 frames.append((file, frame.f_lineno, code.co_name))
         path = "" if module is None else self._path_of(root, module)
-        return tuple(shortened(frames[:own] if own else frames)), path, own == 0
+        return tuple(shortened(frames[:inside] if inside else frames)), path, inside == 0
 
 
 def is_programs_own(file: str) -> bool:

@@ -86,7 +86,7 @@ ANSWERS: tuple[tuple[Any, str], ...] = (
     ({"segments": [], "device_traces": []}, "_snapshot"),
     (_Zeros(), "memory_stats memory_stats_as_nested_dict host_memory_stats host_memory_stats_as_nested_dict"),
 )
-"""What functions of the device's module and of those below it answer, whatever they are given."""
+"""Answer → the functions of the device's module, and of those below it, that give it whatever they are given."""
 _PARTS = ("memory", "random", "streams")
 """Modules below the device's that have some of its functions under the same names."""
 

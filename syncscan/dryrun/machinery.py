@@ -214,23 +214,23 @@ class _Machinery:
                 self.patches.set(getattr(importlib.import_module(module), kind), "run", run)
 
     def _unseen(self) -> None:
-        """Name what runs without the simulated device: processes, and extensions that are built."""
+        """Name gap runs without the simulated device: processes, and extensions that are built."""
         of_processes = "processes of torch.multiprocessing.{0}, which run without the simulated GPU"
         of_extensions = "extension {1}, built by torch.utils.cpp_extension.{0}"
-        for module, name, what in (
+        for module, name, gap in (
             ("torch.multiprocessing", "spawn", of_processes),
             ("torch.multiprocessing", "start_processes", of_processes),
             ("torch.utils.cpp_extension", "load", of_extensions),
             ("torch.utils.cpp_extension", "load_inline", of_extensions),
         ):
             owner = importlib.import_module(module)
-            self.patches.set(owner, name, self._noting(getattr(owner, name), name, what))
+            self.patches.set(owner, name, self._noting(getattr(owner, name), name, gap))
 
-    def _noting(self, original: Callable[..., Any], name: str, what: str) -> Callable[..., Any]:
+    def _noting(self, original: Callable[..., Any], name: str, gap: str) -> Callable[..., Any]:
         @functools.wraps(original)
         def noted(*args: Any, **kwargs: Any) -> Any:
             self.session.seen += 1
-            self.session.not_understood(what.format(name, *args[:1]) if args else name)
+            self.session.not_understood(gap.format(name, *args[:1]) if args else name)
             return original(*args, **kwargs)
 
         return noted

@@ -23,7 +23,7 @@ from syncscan import api
 from syncscan.capture import target as targets
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.main_script import Exit, run_main
-from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
+from syncscan.capture.optimizer_hook import OptimizerCall, StepMarks
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_steps import after_steps
 from syncscan.dryrun.recorder import DryRunSession

@@ -1,9 +1,9 @@
 """Pass each sync of the process to the guards of the thread that made it, while any guard is armed.
 
 Torch's debug mode warns of blocking copies and stream synchronizations, in the thread that makes them; that costs
-nothing where nothing waits. Others are hooked by name: device and event synchronizations (`capture.explicit`), calls
-that wait below torch (`capture.silent`), non-blocking copies (`blocking_copies`). The first guard switches all of it
-on, the last one off.
+nothing where nothing waits. Others are hooked by name: device and event synchronizations and calls that wait below
+torch (`capture.waits_by_name`), non-blocking copies (`blocking_copies`). The first guard switches all of it on, the
+last one off.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import Any, Protocol
 
-from syncscan.capture import explicit, fork, silent
+from syncscan.capture import fork
 from syncscan.capture.entry_points import Function, Method, replaced
-from syncscan.capture.frames import outward
-from syncscan.capture.unseen import unseen
+from syncscan.capture.imports import unseen
+from syncscan.capture.stack_frames import outward
+from syncscan.capture.waits_by_name import CALLS, SYNCHRONIZATIONS
 from syncscan.guarding import blocking_copies, filters, scopes
 from syncscan.guarding.seen import in_graphs
 
@@ -154,8 +155,8 @@ def _calling(frame: FrameType | None) -> FrameType | None:
 def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:
     """Return names of torch that wait without a debug mode warning; it does warn for CUDA streams."""
     places: list[tuple[str, str, Callable[[Function], Function | Method]]]
-    places = [(path, name, _telling(kind)) for path, name, kind in explicit.ENTRY_POINTS if path != "torch.cuda.Stream"]
-    return places + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in silent.ENTRY_POINTS]
+    places = [(path, name, _telling(kind)) for path, name, kind in SYNCHRONIZATIONS if path != "torch.cuda.Stream"]
+    return places + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in CALLS]
 
 
 def _telling(kind: str, on_tensors: bool = False) -> Callable[[Function], Function | Method]:
@@ -171,7 +172,7 @@ def _telling(kind: str, on_tensors: bool = False) -> Callable[[Function], Functi
 
 
 def _waits(arguments: tuple[Any, ...]) -> bool:
-    """Return whether a call of `silent` waits: for a tensor only on a device, and if it isn't coalesced already."""
+    """Return whether one of `CALLS` waits: for a tensor only on a device, and if it isn't coalesced already."""
     tensor = arguments[0] if arguments else None
     if tensor is None or not hasattr(tensor, "is_cpu"):
         return True

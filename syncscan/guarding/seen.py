@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from types import CodeType, FrameType
 
-from syncscan.capture.frames import outward
+from syncscan.capture.stack_frames import outward
 from syncscan.guarding.called import called
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library, passes_on

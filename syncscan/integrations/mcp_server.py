@@ -1,15 +1,14 @@
-"""Answer calls of the Model Context Protocol about the traces below one folder."""
+"""Answer calls of the Model Context Protocol about the traces below one folder, in pages that fit into a context."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
-from syncscan.integrations.paged import LINE, paged
 from syncscan.report import diff_text, markdown, terminal, whatif_report
 from syncscan.version import __version__
 
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     from syncscan.model.analysis import Analysis
+from collections.abc import Sequence
+
+from syncscan.report.shown_names import shown
 
 P = ParamSpec("P")
 MOST = 20
@@ -243,4 +245,42 @@ def serve(root: Path) -> None:
     server(root).run("stdio")
 
 
-__all__: list[Any] = ["Traces", "serve", "server"]
+PAGE = 4_500
+"""Characters per page. An answer should stay below 2,000 tokens; paths and numbers, the worst case, take a token per
+2.5 to 3 characters (cl100k_base, o200k_base), prose one per 4."""
+LINE = 500
+"""Longest line, in characters; a longer one loses its middle."""
+
+
+def paged(text: str, page: int = 1, *, tabs: bool = False) -> str:
+    """Return one page of a text, without control characters; the last line says how to get the next page.
+
+    Args:
+        text: any; a line longer than `LINE` loses its middle.
+        page: from 1.
+        tabs: whether tabs and carriage returns at line ends stay, as in a patch.
+    """
+    lines = text.removesuffix("\n").split("\n")
+    pages = _pages([_line(line, "\t" if tabs else "") for line in lines])
+    if not 1 <= page <= len(pages):
+        return f"There is no page {page}; the last is {len(pages)}.\n"
+    more = [f"[page {page} of {len(pages)}; next: page {page + 1}]"] if page < len(pages) else []
+    return "\n".join([*pages[page - 1], *more]) + "\n"
+
+
+def _line(line: str, separator: str) -> str:
+    end = "\r" if separator and line.endswith("\r") else ""
+    parts = line.removesuffix("\r").split(separator) if separator else [line]
+    return separator.join(shown(part, LINE) for part in parts) + end
+
+
+def _pages(lines: Sequence[str]) -> list[list[str]]:
+    pages: list[list[str]] = [[]]
+    room = PAGE
+    for line in lines:
+        if len(line) + 1 > room and pages[-1]:
+            pages.append([])
+            room = PAGE
+        pages[-1].append(line)
+        room -= len(line) + 1
+    return pages

@@ -214,6 +214,3 @@ class Usual:
         """Return the longest time of a usual step, in ns."""
         ordered = sorted(self._times)
         return self._long * ordered[len(ordered) // 2] if len(ordered) >= 3 else 0.0
-
-
-__all__ = ["Alarms", "Growth", "Usual"]

@@ -54,6 +54,3 @@ class AlarmCommand:
             pass
         finally:
             self._running.release()
-
-
-__all__ = ["AlarmCommand"]

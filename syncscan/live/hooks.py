@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TypeVar
 
-from syncscan.capture.frames import outward
+from syncscan.capture.stack_frames import outward
 from syncscan.model.libraries import in_package
 
 T = TypeVar("T")
@@ -52,6 +52,3 @@ def safely(action: Callable[[], T]) -> T:
 
 def _steps(frame: FrameType | None) -> bool:
     return any(in_package(f.f_code.co_filename, "torch/optim/optimizer.py") for f in outward(frame))
-
-
-__all__ = ["Busy", "safely"]

@@ -227,15 +227,3 @@ def close(sinks: Iterable[Any]) -> None:
     for sink in sinks:
         with contextlib.suppress(Exception):
             getattr(sink, "close", lambda: None)()
-
-
-__all__ = [
-    "Prometheus",
-    "PrometheusFile",
-    "PrometheusPort",
-    "Sink",
-    "TensorBoard",
-    "close",
-    "sinks_of",
-    "values",
-]

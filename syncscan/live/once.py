@@ -87,6 +87,3 @@ class Once(Runner):
         if not self._over.is_set():
             self._over.set()
             self._done(self.result(Exit(0)))
-
-
-__all__ = ["Once"]

@@ -147,6 +147,3 @@ class LateSamples:
             return False
         self._owed -= 1.0
         return True
-
-
-__all__ = ["LateSamples", "OtherThreads"]

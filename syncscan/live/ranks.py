@@ -232,6 +232,3 @@ def _row(rank: int, watch: WatchRecords, chosen: dict[int, WatchRecords], second
         last_at=last.at,
         silent=watch.end is None and newest - last.at > SILENT * seconds,
     )
-
-
-__all__ = ["SCHEMA", "RankRow", "Ranks", "Slot", "Waited", "joined"]

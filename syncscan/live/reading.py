@@ -139,6 +139,3 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[Record]:
     for line in lines:
         with contextlib.suppress(msgspec.DecodeError):
             yield DECODER.decode(line)
-
-
-__all__ = ["RECORDS", "SUFFIX", "WatchRecords", "fetch", "files_of", "is_address", "of_records", "read"]

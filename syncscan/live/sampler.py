@@ -22,7 +22,7 @@ from collections import deque
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from syncscan.capture.frames import outward
+from syncscan.capture.stack_frames import outward
 
 RATE = 23
 """Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it

@@ -197,6 +197,3 @@ def _install() -> None:
 def _tell(sentence: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"syncscan: {sentence}\n")
-
-
-__all__ = ["Wanted", "begin", "run_command_watched", "run_watched", "watch"]

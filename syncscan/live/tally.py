@@ -130,6 +130,3 @@ class Tally:
                 share = round(sum(inside.values()) / whole, 4)
                 rows.append(WatchedThread(name, share, round(waits / whole, 4), file, line))
         return rows
-
-
-__all__ = ["Durations", "Key", "Tally"]

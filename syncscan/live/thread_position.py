@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from syncscan.capture.frames import line_of, naming
+from syncscan.capture.stack_frames import line_of, naming
 from syncscan.facts.program_phases import name_of
 from syncscan.guarding.called import called, expression_at
 from syncscan.lint.file_walk import FileWalk
@@ -236,6 +236,3 @@ def _passes(position: ThreadPosition) -> bool:
 
 def _waiting(position: ThreadPosition) -> bool:
     return position.file.endswith(_STANDARD_INSIDE) or in_package(position.file, "torch/utils/data")
-
-
-__all__ = ["DEVICE", "HOST", "INPUT", "PEERS", "PositionLookup", "ThreadPosition"]

@@ -25,17 +25,15 @@ from typing import Any
 from syncscan.capture import fork
 from syncscan.capture.captured_process import program_name, ranks
 from syncscan.capture.imports import when_imported
-from syncscan.capture.optimizer_hook import OptimizerHook
-from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
+from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import clean_name
 from syncscan.errors import UsageError
 from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
-from syncscan.live.journal import Journal
 from syncscan.live.metrics import Sink, close
 from syncscan.live.other_threads import LateSamples, OtherThreads
-from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
+from syncscan.live.record import Alarm, Begin, Captured, End, Journal, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, stack_of
 from syncscan.live.tally import Key, Tally
 from syncscan.live.thread_position import DEVICE, HOST, PositionLookup
@@ -393,6 +391,3 @@ class Watch:
                 sink(record)
             except Exception as error:
                 logger.warning("an export of the watch failed: %s: %s", type(error).__name__, error)
-
-
-__all__ = ["INTERVAL_S", "Watch"]

@@ -1,13 +1,24 @@
-"""Programs that a user names: a script with its arguments, or a function of a file."""
+"""Programs that a user names, at a revision too: a script with its arguments, or a function of a file.
+
+Worktrees of revisions lie in a folder of their own and are gone afterwards; the user's files, index and branch stay as
+they are.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from syncscan.errors import UsageError
+from syncscan.model.entry_script import only_starts
+from syncscan.model.libraries import is_library
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +62,80 @@ def split(spec: str) -> tuple[Path, str]:
     if colon and name.isidentifier() and not os.path.exists(spec):  # noqa: PTH110  (a name may be too long to be asked for)
         return Path(script), name
     return Path(spec), ""
+
+
+@contextlib.contextmanager
+def at_revision(program: ComparedProgram, revision: str) -> Iterator[ComparedProgram]:
+    """Yield the program at a revision while the context lasts.
+
+    It runs in the worktree's folder that matches the one where it would have run, so that it reads that revision's
+    files; what isn't tracked isn't there. Of a console script the revision is that of the package that it calls.
+
+    Raises:
+        UsageError: the program is in no repository, the revision doesn't exist, or doesn't have the program.
+    """
+    package = _package(program.path)
+    top = Path(
+        _git(
+            package or program.path.parent,
+            "rev-parse",
+            "--show-toplevel",
+            wrong=f"{package or program.path} isn't in a git repository, which --rev needs",
+        )
+    )
+    commit = _git(
+        top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}",
+        wrong=f"{top} has no revision {revision}: see git log",
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="syncscan-") as made:
+        place = Path(made).resolve() / commit[:12]
+        _git(top, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(place), commit)
+        try:
+            yield _in_place(
+                program, top.resolve(), place, f"{program.name} at {revision}", installed=package is not None
+            )
+        finally:
+            _git(top, "worktree", "remove", "--force", str(place))
+
+
+def _package(script: Path) -> Path | None:
+    """Return the folder of the package that a console script calls; None for any other script.
+
+    Raises:
+        UsageError: it is installed, and so is the same at any revision.
+    """
+    if not only_starts(str(script)):
+        return None
+    name = re.findall(r"^from (\w+)\S* import", script.read_text(errors="replace"), re.MULTILINE)
+    spec = importlib.util.find_spec(name[-1]) if name else None
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    if folder is None or is_library(str(folder / "x.py")):
+        raise UsageError(
+            f"{script.name} calls an installed package, which is the same at any revision.",
+            "Install it from its repository with pip install -e, or give a script.",
+        )
+    return folder
+
+
+def _in_place(
+    program: ComparedProgram, top: Path, place: Path, name: str, *, installed: bool = False
+) -> ComparedProgram:
+    path = program.path if installed else place / program.path.resolve().relative_to(top)
+    if not path.is_file():
+        raise UsageError(f"{name} doesn't exist at that revision.", "Give a revision that has it.")
+    folder = program.folder.resolve()
+    within = place / folder.relative_to(top) if folder.is_relative_to(top) else place
+    return replace(program, name=name, path=path, folder=within if within.is_dir() else place, moved=(top, place))
+
+
+def _git(folder: Path, *words: str, wrong: str = "") -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
+    except FileNotFoundError:
+        raise UsageError("--rev needs git, which isn't installed.", "Install it, or give two scripts.") from None
+    if done.returncode:
+        reason = wrong or f"git {words[0]}: {done.stderr.strip() or done.returncode}"
+        raise UsageError(f"{reason}.")
+    return done.stdout.strip()

@@ -23,7 +23,7 @@ from syncscan.proof.trial import TooFewSteps, Trial, Trials
 LIMIT_S = 300.0
 MATTERS = 0.005
 SEEDED = 10
-"""Number of compared steps; enough to recognize the rarest optimizer (`capture.optimizer_steps.RARER`)."""
+"""Number of compared steps; enough to recognize the rarest optimizer (`capture.optimizer_hook.RARER`)."""
 TURN_S = 0.2
 """How long a turn lasts, about: long beside reading the clock and short beside what changes on a machine."""
 FEWEST, MOST = 4, 200

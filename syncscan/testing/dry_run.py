@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
-from syncscan.capture.frames import outward
+from syncscan.capture.stack_frames import outward
 from syncscan.dryrun.device_kinds import kind_of
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.recorder import DryRunSession, RecordedWait

@@ -17,7 +17,6 @@ from syncscan.model.libraries import is_library
 from syncscan.model.race import Race
 from syncscan.report.printable import printable
 from syncscan.report.races import lines as lines_of_race
-from syncscan.testing.advice import instead
 from syncscan.testing.limit import SyncLimit
 
 MOST = 5
@@ -145,3 +144,15 @@ def _shown_path(file: str) -> str:
     """Return the path relative to the working directory, if it is inside."""
     path = Path(file)
     return path.relative_to(Path.cwd()).as_posix() if path.is_absolute() and path.is_relative_to(Path.cwd()) else file
+
+
+def instead(rule: str) -> str:
+    """Return what a rule's documentation says to write instead: its sentence and its code; "" for no rule."""
+    from syncscan import api
+
+    document = next((document for document in api.rules() if document.id == rule), None)
+    if document is None:
+        return ""
+    code = document.code("Use instead").rstrip()
+    head = f"{document.summary} Instead (syncscan explain {rule}):"
+    return "\n".join([head, *("    " + line for line in code.splitlines())])

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from syncscan.capture.demand import Demand, signal_number
+from syncscan.capture.plan import Demand, signal_number
 from syncscan.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.capture import explicit, lines
+from syncscan.capture import lines, waits_by_name
 from syncscan.capture.entry_points import replaced
 from syncscan.capture.lines_table import lines_table
 
@@ -52,5 +52,5 @@ def test_a_synchronize_by_name_is_noted_with_its_line(monkeypatch: pytest.Monkey
     stacks = [[table["frames"][i] for i in table["stacks"][row[3]]] for row in table["syncs"]]
     inner = [next(frame for frame in stack if frame[2] == "step")[1] - step.__code__.co_firstlineno for stack in stacks]
     assert inner == [2, 3]
-    assert not [frame for stack in stacks for frame in stack if frame[0] == explicit.__file__]
+    assert not [frame for stack in stacks for frame in stack if frame[0] == waits_by_name.__file__]
     assert (table["source"], table["warned"]) == ("warnings", [])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import api
-from syncscan.capture.explained import COMPILES_NOTHING
+from syncscan.capture.compiling import COMPILES_NOTHING
 from syncscan.capture.plan import Plan
 from syncscan.capture.script import run_script
 from syncscan.capture.session import Session

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, cupti, device, explicit, lines, silent, write
+from syncscan.capture import callbacks, cupti, device, lines, waits_by_name, write
 from syncscan.capture.session import Session, profile
 from syncscan.capture.warned import Warned
 
@@ -29,7 +29,7 @@ PLAN: dict[str, Any] = {"settle": 1, "calibrate": 2, "wait": 1, "warmup": 2, "ac
 def process() -> dict[str, Any]:
     """Everything that a capture touches while it runs."""
     profiler = importlib.import_module("torch.autograd.profiler")
-    places = [(path, name) for path, name in silent.ENTRY_POINTS] + [(p, n) for p, n, _ in explicit.ENTRY_POINTS]
+    places = [*waits_by_name.CALLS, *((path, name) for path, name, _ in waits_by_name.SYNCHRONIZATIONS)]
     switch = callbacks.switch()
     return {
         "callbacks": (switch.value if switch else None, callbacks.registries("cuda")),

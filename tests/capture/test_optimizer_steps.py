@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.capture.optimizer_steps import RARER, OptimizerCall, StepMarks
+from syncscan.capture.optimizer_hook import RARER, OptimizerCall, StepMarks
 
 
 class Optimizer:

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture import processes
-from syncscan.capture.demand import Demand
 from syncscan.capture.lines_table import trimmed
-from syncscan.capture.plan import Plan
+from syncscan.capture.plan import Demand, Plan
 
 pytest.importorskip("torch")
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from syncscan.capture.sketch import NUMBERS, sketch
+from syncscan.capture.fingerprint import NUMBERS, sketch
 
 torch = pytest.importorskip("torch")
 

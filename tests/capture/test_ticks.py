@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from syncscan.capture import signals, ticks
-from syncscan.capture.frames import line_of
 from syncscan.capture.signals import TerminationHandler
+from syncscan.capture.stack_frames import line_of
 from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks
 from syncscan.capture.usage import Meter
 from syncscan.facts.program_phases import name_of

@@ -25,7 +25,7 @@ from syncscan.capture.main_script import Exit
 from syncscan.cli import COMMANDS, group, memory_limit
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
-from syncscan.live.journal import Journal
+from syncscan.live.record import Journal
 from syncscan.model.analysis import Analysis
 from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture.demand import Demand
-from syncscan.capture.plan import Plan
+from syncscan.capture.plan import Demand, Plan
 from syncscan.capture.processes import ProcessRun
 from syncscan.capture.script import ScriptRun
 from syncscan.cli import profile_outcome

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.errors import TraceNotFound
-from syncscan.live.journal import Journal
+from syncscan.live.record import Journal
 from tests import schemas
 from tests.live.example import END, begin, window
 

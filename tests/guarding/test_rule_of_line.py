@@ -9,13 +9,13 @@ import pytest
 from syncscan import api
 from syncscan.guarding import rule_of_line as rules
 from syncscan.guarding.seen import GuardedSync
-from syncscan.testing import advice
+from syncscan.testing import failure
 
 
 def test_every_word_leads_to_a_rule_that_exists() -> None:
     """With code that can be used instead."""
     assert {rule.id for rule in api.rules()} >= rules._TELLABLE
-    assert [rule for rule in rules._TELLABLE if "Instead" not in advice.instead(rule)] == []
+    assert [rule for rule in rules._TELLABLE if "Instead" not in failure.instead(rule)] == []
 
 
 @pytest.mark.parametrize(

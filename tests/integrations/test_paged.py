@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.integrations.paged import LINE, PAGE, paged
+from syncscan.integrations.mcp_server import LINE, PAGE, paged
 
 
 def test_a_page_holds_what_fits_and_no_line_is_lost() -> None:

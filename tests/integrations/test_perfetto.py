@@ -14,7 +14,7 @@ import pytest
 
 from syncscan.errors import MissingExtra, UsageError
 from syncscan.integrations import perfetto
-from syncscan.integrations.browser import Page
+from syncscan.integrations.private_server import Page
 from syncscan.model.interval import Interval
 from syncscan.report.annotate import Opening
 

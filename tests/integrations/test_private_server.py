@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.integrations import browser, perfetto
+from syncscan.integrations import perfetto, private_server
 from syncscan.integrations.private_server import Gate, is_local
 from tests.report.test_annotate import story
 
@@ -31,9 +31,9 @@ MARK = b"gemm"
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[browser.Page]:
+def page() -> Iterator[private_server.Page]:
     """One for all that only ask: it takes half a second to close."""
-    served = browser.Page("<p>gemm</p>")
+    served = private_server.Page("<p>gemm</p>")
     yield served
     served.close()
 
@@ -55,7 +55,7 @@ def secret_path(url: str) -> str:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.1:80", "LOCALHOST:1", "[::1]:80", "10.0.0.7:80"])
-def test_by_its_own_name_and_secret(page: browser.Page, host: str) -> None:
+def test_by_its_own_name_and_secret(page: private_server.Page, host: str) -> None:
     """Addresses can't be rebound, names can."""
     assert asked(page.url, secret_path(page.url), host)[:2] == (200, b"<p>gemm</p>")
 
@@ -63,7 +63,7 @@ def test_by_its_own_name_and_secret(page: browser.Page, host: str) -> None:
 @pytest.mark.parametrize(
     "host", [None, "", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::1"]
 )
-def test_a_page_that_rebinds_its_name_gets_nothing(page: browser.Page, host: str | None) -> None:
+def test_a_page_that_rebinds_its_name_gets_nothing(page: private_server.Page, host: str | None) -> None:
     """Even if it knew the secret: the browser says by which name it asks."""
     status, body, _ = asked(page.url, secret_path(page.url), host)
     assert (status, MARK in body) == ((404, False) if host != "[::1" else (200, True))
@@ -71,7 +71,7 @@ def test_a_page_that_rebinds_its_name_gets_nothing(page: browser.Page, host: str
 
 @pytest.mark.parametrize("path", ["/", "", "/index.html", "//", "/../", "/{}x", "/{}", "/%2e/", "/" + "a" * 22 + "/"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
-def test_without_the_secret_nothing_is_given(page: browser.Page, path: str, method: str) -> None:
+def test_without_the_secret_nothing_is_given(page: private_server.Page, path: str, method: str) -> None:
     """Neither the page nor a word on where it is."""
     wrong = secret_path(page.url).strip("/")[:-1]
     status, body, headers = asked(page.url, path.replace("{}", wrong), "127.0.0.1", method)
@@ -87,7 +87,7 @@ def test_secrets_differ_and_are_long() -> None:
     assert min(map(len, gates)) >= 22
 
 
-def test_no_other_site_learns_the_address(page: browser.Page) -> None:
+def test_no_other_site_learns_the_address(page: private_server.Page) -> None:
     """The secret is in the address: no Referer carries it on, no cache keeps it."""
     headers = asked(page.url, secret_path(page.url), "localhost")[2]
     assert headers["Referrer-Policy"] == "no-referrer"
@@ -96,7 +96,7 @@ def test_no_other_site_learns_the_address(page: browser.Page) -> None:
 
 def test_a_cut_request_and_a_cut_answer_are_no_news(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A browser may go away at any time: nothing is printed, and the next one is answered."""
-    large = browser.Page("x" * 20_000_000)
+    large = private_server.Page("x" * 20_000_000)
     address = urllib.parse.urlsplit(large.url)
     for sent in (b"GET ", f"GET {address.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(), b"\xff\xfe\r\n\r\n"):
         with socket.create_connection((address.hostname, address.port)) as s:

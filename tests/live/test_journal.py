@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
-from syncscan.live.journal import Journal
 from syncscan.live.reading import files_of, read
+from syncscan.live.record import Journal
 from tests.live.example import END, begin, window
 
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import UsageError
-from syncscan.live.journal import Journal
 from syncscan.live.ranks import Ranks, joined
 from syncscan.live.reading import WatchRecords, of_records
+from syncscan.live.record import Journal
 from tests import schemas
 from tests.live.example import AT, begin, window
 

@@ -9,9 +9,8 @@ import pytest
 
 from syncscan.errors import UsageError
 from syncscan.model.proof import Side
-from syncscan.proof.compared_program import program
+from syncscan.proof.compared_program import at_revision, program
 from syncscan.proof.prove import _programs, prove
-from syncscan.proof.worktree import at_revision
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from syncscan.testing import advice
+from syncscan.testing import failure
 
 
 def test_what_to_write_instead() -> None:
     """The rule's sentence and code; nothing of no rule."""
-    assert "syncscan explain item" in advice.instead("item")
-    assert advice.instead("") == ""
+    assert "syncscan explain item" in failure.instead("item")
+    assert failure.instead("") == ""

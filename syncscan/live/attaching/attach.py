@@ -170,6 +170,3 @@ class Answers:
             time.sleep(4 * LOOK_S)
             if not any("done" in row or row.get("failed") for row in answers(self._folder)):
                 raise ProgramFailed(f"Process {self._process.pid} ended before it answered.", "")
-
-
-__all__ = ["Answers", "NotHeard", "attached"]

@@ -332,6 +332,3 @@ def _capable() -> bool:
     """Return whether this process has CAP_SYS_PTRACE, number 19."""
     match = re.search(r"^CapEff:\s*([0-9a-f]+)", Path("/proc/self/status").read_text(), re.M)
     return bool(match and int(match[1], 16) >> 19 & 1)
-
-
-__all__ = ["PythonProcess", "native_frames", "process_of", "run_debugger", "run_line"]

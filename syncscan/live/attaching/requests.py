@@ -74,6 +74,3 @@ def answers(folder: Path, since: int = 0) -> Iterator[dict[str, Any]]:
     if file.exists():
         for line in file.read_text(encoding="utf-8").splitlines()[since:]:
             yield json.loads(line)
-
-
-__all__ = ["Order", "answer", "answers"]

@@ -94,6 +94,3 @@ def _parsed(text: str) -> list[Frames]:
         threads = main if part.startswith("Current thread") else other_threads
         threads.append([(file, int(line), function) for file, line, function in frames])
     return [frames for frames in (*main, *other_threads) if frames]
-
-
-__all__ = ["Frames", "python_frames"]

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from syncscan.capture import lines, silent
+from syncscan.capture import lines, waits_by_name
 from syncscan.capture.lines_table import lines_table
 
 torch = pytest.importorskip("torch")
@@ -29,7 +29,7 @@ def test_each_call_is_timed_and_has_its_line() -> None:
     here = [next(line for file, line, _ in stack if file == __file__) - act.__code__.co_firstlineno for stack in stacks]
     assert here == [2, 3]
     assert all(begin < end and tid == threading.get_native_id() for begin, end, tid, _ in table["calls"])
-    assert not [file for stack in stacks for file, _, _ in stack if file == silent.__file__]
+    assert not [file for stack in stacks for file, _, _ in stack if file == waits_by_name.__file__]
 
 
 def test_results_are_the_same() -> None:
@@ -45,6 +45,6 @@ def test_results_are_the_same() -> None:
 def test_everything_is_put_back() -> None:
     """Own attributes and inherited ones."""
     before = (torch.Tensor.coalesce, "coalesce" in vars(torch.Tensor), "unique_dim" in vars(torch._VF))
-    undo = silent.watch(lambda begin, end: None)
+    undo = waits_by_name.watch_calls(lambda begin, end: None)
     undo()
     assert (torch.Tensor.coalesce, "coalesce" in vars(torch.Tensor), "unique_dim" in vars(torch._VF)) == before
