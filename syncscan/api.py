@@ -342,9 +342,9 @@ def _render(analysis: Analysis, form: str, **options: Any) -> str:
 
 def _painted(analysis: Analysis) -> Picture:
     """Return a picture of an analysis."""
-    from syncscan.report import before_after_file
+    from syncscan.report import svg
 
-    return before_after_file.picture(analysis)
+    return svg.picture(analysis)
 
 
 def _framed(analysis: Analysis, of: str) -> pd.DataFrame:

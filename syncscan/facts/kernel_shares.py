@@ -13,7 +13,7 @@ from syncscan.facts.forward_ops import forward_ops
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path, Paths
 from syncscan.facts.period import step_intervals, work_of_steps
-from syncscan.model.arrays import Int64, among
+from syncscan.model.arrays import Int64
 from syncscan.model.slice_names import is_backward_node, is_compiled_graph, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, once
 
@@ -57,7 +57,7 @@ def _all_shares(trace: Trace) -> tuple[KernelShare, ...]:
     """Return the shares of all kernels that are looked at, the longest first."""
     s, steps = trace.slices, step_intervals(trace)[:MOST_STEPS]
     rows = work_of_steps(trace, steps)
-    rows = rows[~among(rows, trace.device_rows[communicating(trace)])]
+    rows = rows[~np.isin(rows, trace.device_rows[communicating(trace)])]
     total = int((s.end[rows] - s.ts[rows]).sum())
     if not total or not steps:
         return ()
@@ -90,7 +90,7 @@ def _longest_names(trace: Trace, rows: Int64) -> Int64:
     kernels = rows[s.category[rows] == int(Category.KERNEL)]
     took = np.bincount(s.name[kernels], weights=s.end[kernels] - s.ts[kernels], minlength=len(trace.strings))
     names = np.argsort(-took, kind="stable")[:MOST]
-    long: Int64 = kernels[among(s.name[kernels], np.sort(names))]
+    long: Int64 = kernels[np.isin(s.name[kernels], names)]
     return long
 
 

@@ -146,12 +146,3 @@ def largest(values: Int64, most: int) -> Bool:
     mask: Bool = values > least
     mask[np.flatnonzero(values == least)[: most - int(mask.sum())]] = True
     return mask
-
-
-def among(values: Int64, ascending: Int64) -> Bool:
-    """Return which values are among the ascending ones; unlike `np.isin`, it sorts neither."""
-    if not len(ascending):
-        return np.zeros(len(values), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    held: Bool = ascending[at] == values
-    return held

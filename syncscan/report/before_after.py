@@ -22,7 +22,7 @@ from syncscan.report.remedies import RemedyText
 from syncscan.report.states import COMPILED
 from syncscan.report.step_lanes import Arrow, Lanes
 from syncscan.report.story import Story
-from syncscan.report.timeline_intervals import home_step
+from syncscan.report.timeline_intervals import recorded_step, step_name
 from syncscan.report.units import duration, percent, range_of, within
 
 MAX_FIXES = 4
@@ -103,30 +103,24 @@ def before_after(analysis: Analysis, story: Story) -> BeforeAfter | None:
     Args:
         story: its story, whose list of changes is the order of the fixes.
     """
-    projector = analysis.projector
-    if projector is None or not analysis.replayable or analysis.trace.info.capture.pretended:
+    now, base = recorded_step(analysis), replayed(analysis.step)
+    if now is None or now.schedule is None or not base:
         return None
-    step, base = home_step(analysis), replayed(analysis.step)
-    at = step.ts if step else None
-    now = projector.after((), (), at=at)
-    if now is None or now.schedule is None or now.schedule.end <= now.schedule.begin or not base:
-        return None
-    fixes = _fixes(analysis, story)
-    sets = _sets(len(fixes), len(now.schedule.rows))
+    plan, fixes = now.schedule, _fixes(analysis, story)
+    sets = _sets(len(fixes), len(plan.rows))
     replays: dict[tuple[int, ...], StepAfter | None] = {}
     for s in sets:
-        after = _after(analysis, [fixes[k] for k in s], at, base - now.us)
+        after = _after(analysis, [fixes[k] for k in s], plan.begin, base - now.us)
         replays[s] = after and _no_longer(after, [replays.get(s[:k] + s[k + 1 :]) for k in range(len(s))])
     drawn = [(s, after, after.schedule) for s, after in replays.items() if after and after.schedule]
-    length = float(max(now.schedule.end, *(plan.replayed_end for *_, plan in drawn)) - now.schedule.begin)
-    scenes = tuple(_scene(analysis, fixes, now.schedule, s, after, length) for s, after, _ in drawn)
-    marked = next((s for s in analysis.trace.steps if s.ts == now.schedule.begin), None)
-    name = f"step {marked.number}" if marked else "the whole trace"
+    length = float(max(plan.end, *(replay.replayed_end for *_, replay in drawn)) - plan.begin)
+    scenes = tuple(_scene(analysis, fixes, plan, s, after, length) for s, after, _ in drawn)
+    name = step_name(analysis.trace, plan)
     return BeforeAfter(
         name=name,
         length=length,
-        recorded=step_lanes.recorded(analysis, now.schedule, length),
-        causes=tuple(step_lanes.causes(analysis, now.schedule)),
+        recorded=step_lanes.recorded(analysis, plan, length),
+        causes=tuple(step_lanes.causes(analysis, plan)),
         fixes=tuple(_priced(fix, k, scenes, base) for k, fix in enumerate(fixes)),
         scenes=scenes,
         base_us=base,
@@ -213,7 +207,7 @@ def _sets(count: int, launches: int) -> list[tuple[int, ...]]:
     return [chosen for k in range(count + 1) for chosen in itertools.combinations(range(count), k)]
 
 
-def _after(analysis: Analysis, fixes: Sequence[Choice], at: int | None, shift: float) -> StepAfter | None:
+def _after(analysis: Analysis, fixes: Sequence[Choice], at: int, shift: float) -> StepAfter | None:
     """Return the step after these fixes.
 
     Args:

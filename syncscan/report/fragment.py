@@ -11,7 +11,7 @@ from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
-from syncscan.report import before_after_file, habits, host, remedies, source
+from syncscan.report import habits, host, remedies, source, svg
 from syncscan.report.assets import template
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import certainty, chain, facts, places
@@ -59,7 +59,7 @@ def render(analysis: Analysis) -> str:
 def _picture(analysis: Analysis) -> dict[str, str] | None:
     """Return the step before and after its fixes as an image, whose style the notebook's can't reach; or None."""
     try:
-        drawn = before_after_file.picture(analysis)
+        drawn = svg.picture(analysis)
     except UsageError:
         return None
     return {"svg": base64.b64encode(drawn.svg.encode()).decode("ascii"), "alt": drawn.alt}

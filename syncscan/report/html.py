@@ -42,11 +42,10 @@ from syncscan.report.phrases import USES, certainty, chain, place, projected, se
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
-from syncscan.report.tiles import bars, key, tiles, widest_us
+from syncscan.report.tiles import bars, falls, key, sampled, tiles, widest_us
 from syncscan.report.timeline import timeline
-from syncscan.report.timeline_states import removed_in
+from syncscan.report.timeline_projected import removed_in
 from syncscan.report.units import duration, times
-from syncscan.report.waterfall import falls, sampled
 from syncscan.version import __version__
 
 MAX_FINDINGS = 300

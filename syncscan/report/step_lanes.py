@@ -12,11 +12,11 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.habit import Change
-from syncscan.model.interval import Interval, union
+from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.schedule import Blocked, Schedule
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import HOST, NONE, Trace
-from syncscan.report.timeline_pauses import pauses
+from syncscan.report.timeline_habits import pauses
 from syncscan.report.units import duration
 
 BINS = 480
@@ -154,10 +154,8 @@ def _shades(begins: Int64, ends: Int64, window: Interval, length: float) -> tupl
     begins, ends = np.maximum(begins[inside], window.begin), np.minimum(ends[inside], window.end)
     if not len(begins):
         return ()
-    edges = window.begin + np.linspace(0.0, length, BINS + 1)
-    at = np.stack([begins, ends], axis=1).reshape(-1)
-    done = np.stack([np.cumsum(ends - begins) - (ends - begins), np.cumsum(ends - begins)], axis=1).reshape(-1)
-    covered = np.diff(np.interp(edges, at, done, left=0.0)) * BINS / length
+    edges = window.begin + np.linspace(0.0, length, BINS + 1).astype(np.int64)
+    covered = Cover(begins, ends).within(edges[:-1], edges[1:]) * BINS / length
     levels = np.ceil(np.round(covered, 3) * LEVELS).astype(int)
     cuts = np.flatnonzero(np.diff(levels, prepend=-1, append=-1))
     part = length / BINS

@@ -14,7 +14,7 @@ from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, Choice, Scene
 from syncscan.report.blocks import Figure
 from syncscan.report.phrases import replayed
-from syncscan.report.timeline_intervals import home_step
+from syncscan.report.timeline_intervals import recorded_step, step_name
 from syncscan.report.units import duration, percent, range_of, within
 
 STYLES = ("before_after.css", "step_picture.css")
@@ -54,13 +54,13 @@ def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
     Returns:
         None where no step can be replayed, or the projection also launches another way.
     """
-    projector, now = analysis.projector, _recorded(analysis)
+    projector, now = analysis.projector, _schedule(analysis)
     if now is None or projector is None or not projection.removed or projection.launches != "eager":
         return None
     after = projector.after(projection.removed, (), at=now.begin)
     if after is None or after.schedule is None:
         return None
-    plan, base = after.schedule, projection.baseline_us
+    plan, base, name = after.schedule, projection.baseline_us, step_name(analysis.trace, now)
     length = float(max(now.end, plan.replayed_end) - now.begin)
     change = percent(abs(projection.saving_us), base)
     times = (
@@ -75,7 +75,7 @@ def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
         sentence=f"{times}: {change} {'shorter' if projection.saving_us >= 0 else 'longer'}",
     )
     return BeforeAfter(
-        name=_name(analysis, now),
+        name=name,
         length=length,
         recorded=step_lanes.recorded(analysis, now, length),
         causes=tuple(step_lanes.causes(analysis, now)),
@@ -83,20 +83,20 @@ def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
         scenes=(scene,),
         base_us=base,
         device_us=analysis.step.device_busy_us,
-        caption=f"{_name(analysis, now).capitalize()} as recorded, above its replay.",
+        caption=f"{name.capitalize()} as recorded, above its replay.",
     )
 
 
 def measured(before: Analysis, after: Analysis) -> BeforeAfter | None:
     """Return a recorded step of each state on one ruler; None where one of them has no step to draw."""
-    now, then = _recorded(before), _recorded(after)
+    now, then = _schedule(before), _schedule(after)
     if now is None or then is None:
         return None
     length = float(max(now.end - now.begin, then.end - then.begin))
-    us = replayed(after.step)
+    us, name = replayed(after.step), step_name(before.trace, now)
     scene = Scene((0,), us, (us, us), step_lanes.recorded(after, then, length), (), "")
     return BeforeAfter(
-        name=_name(before, now),
+        name=name,
         length=length,
         recorded=step_lanes.recorded(before, now, length),
         causes=tuple(step_lanes.causes(before, now)),
@@ -104,21 +104,11 @@ def measured(before: Analysis, after: Analysis) -> BeforeAfter | None:
         scenes=(scene,),
         base_us=replayed(before.step),
         device_us=before.step.device_busy_us,
-        caption=f"{_name(before, now).capitalize()} before, above {_name(after, then)} after, both as recorded.",
+        caption=f"{name.capitalize()} before, above {step_name(after.trace, then)} after, both as recorded.",
         measured=True,
     )
 
 
-def _recorded(analysis: Analysis) -> Schedule | None:
-    """Return the step of the costliest wait as recorded; None where none can be replayed."""
-    if analysis.projector is None or not analysis.replayable or analysis.trace.info.capture.pretended:
-        return None
-    step = home_step(analysis)
-    now = analysis.projector.after((), (), at=step.ts if step else None)
-    plan = now.schedule if now else None
-    return plan if plan is not None and plan.end > plan.begin else None
-
-
-def _name(analysis: Analysis, plan: Schedule) -> str:
-    marked = next((s for s in analysis.trace.steps if s.ts == plan.begin), None)
-    return f"step {marked.number}" if marked else "the whole trace"
+def _schedule(analysis: Analysis) -> Schedule | None:
+    step = recorded_step(analysis)
+    return step.schedule if step else None

@@ -16,17 +16,15 @@ from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
-from syncscan.model.interval import Interval, union
+from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
 from syncscan.report.timeline_frames import python_frames
+from syncscan.report.timeline_habits import habit_lanes, sampled_places, unplaced
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
-from syncscan.report.timeline_pauses import pause_lanes
-from syncscan.report.timeline_sampled import sampled_lanes, sampled_places, unplaced
-from syncscan.report.timeline_states import with_states
-from syncscan.report.timeline_without import packed_steps, steps_without, why_none
+from syncscan.report.timeline_projected import packed_steps, steps_without, why_none, with_states
 
 MAX_SLICES = 100_000
 """Most slices in a report: about 1.3 MB."""
@@ -69,8 +67,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     kinds = _kinds(analysis)
     threads, places = [g.track for g in groups if g.device == NONE], sampled_places(analysis)
     driving = next((g.track for g in groups if g.device == NONE and g.lanes), NONE)
-    stops, stopping = pause_lanes(analysis, threads, book, origin)
-    likely, sampled = sampled_lanes(places, threads, book, origin)
+    lanes_of_habits, habits = habit_lanes(analysis, places, threads, book, origin)
     return {
         "origin": origin,
         "length": end - origin,
@@ -81,10 +78,11 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [
-            _packed_group(trace, g, kept_rows, kinds, book, origin, end, is_whole, [stops, likely]) for g in groups
+            _packed_group(trace, g, kept_rows, kinds, book, origin, end, is_whole, lanes_of_habits.get(g.track, []))
+            for g in groups
         ],
         "python": python_frames(trace, driving, intervals, Interval(origin, end)),
-        "habits": stopping | sampled,
+        "habits": habits,
         "unplaced": dict(unplaced(places)),
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
@@ -114,7 +112,7 @@ def _packed_group(
     origin: int,
     end: int,
     is_whole: bool,
-    habits: Sequence[dict[int, dict[str, Any]]],
+    habits: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     lanes = []
     for lane in group.lanes:
@@ -122,9 +120,7 @@ def _packed_group(
         if not is_whole:
             packed["busy"] = _busy(trace, lane.rows, origin, end)
         lanes.append({"kind": lane.kind, "label": lane.label, **packed})
-    lanes += [
-        of_track[group.track] for of_track in habits if group.track in of_track
-    ]  # last, since replayed steps number the others
+    lanes += habits  # last, since replayed steps number the others
     side = "host" if group.device == NONE else "device"
     return {"title": group.title, "side": side, "open": group.open, "lanes": lanes}
 
@@ -170,10 +166,8 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
     s = trace.slices
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
     start, stop = union(s.ts[rows], s.end[rows])
-    edges = np.linspace(origin, end, BINS + 1)
-    at = np.stack([start, stop], axis=1).reshape(-1)
-    done = np.repeat(np.cumsum(stop - start), 2) - np.stack([stop - start, np.zeros_like(start)], axis=1).reshape(-1)
-    part = np.diff(np.interp(edges, at, done, left=0.0)) / max((end - origin) / BINS, 1.0)
+    edges = np.linspace(origin, end, BINS + 1).astype(np.int64)
+    part = Cover(start, stop).within(edges[:-1], edges[1:]) / max((end - origin) / BINS, 1.0)
     return base64.b64encode(np.clip(np.ceil(part * 255), 0, 255).astype(np.uint8).tobytes()).decode("ascii")
 
 

@@ -10,6 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval, union_of
+from syncscan.model.projection import StepAfter
 from syncscan.model.schedule import Schedule
 from syncscan.model.trace import Step, Trace
 
@@ -43,6 +44,21 @@ def home_step(analysis: Analysis) -> Step | None:
         if around:
             return around
     return sorted(steps, key=lambda s: s.end - s.ts)[len(steps) // 2]
+
+
+def step_name(trace: Trace, plan: Schedule) -> str:
+    """Return what a replayed step is called: `step 6`; the whole trace without steps."""
+    marked = next((s for s in trace.steps if s.ts == plan.begin), None)
+    return f"step {marked.number}" if marked else "the whole trace"
+
+
+def recorded_step(analysis: Analysis) -> StepAfter | None:
+    """Return the step of the costliest wait with nothing changed; None where no step can be replayed."""
+    if analysis.projector is None or not analysis.replayable or analysis.trace.info.capture.pretended:
+        return None
+    step = home_step(analysis)
+    now = analysis.projector.after((), (), at=step.ts if step else None)
+    return now if now and now.schedule and now.schedule.end > now.schedule.begin else None
 
 
 def worst(finding: Finding) -> Occurrence:

@@ -106,7 +106,7 @@ def test_a_pair_that_keeps_other_syncs_is_drawn_too() -> None:
 def test_a_state_that_does_not_fit_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its row has no button; the others keep theirs."""
     analysis = launch_bound(reads=10)
-    monkeypatch.setattr("syncscan.report.timeline_states.MAX_REPLAYED", 120 + 115)
+    monkeypatch.setattr("syncscan.report.timeline_projected.MAX_REPLAYED", 120 + 115)
     assert [step["launches"] for step in steps_of(analysis)] == [["", EAGER], [COMPILE]]
     assert steps_of(analysis)[1]["findings"] == [0]
     buttons = re.findall(r'class="state" data-drawn="(\d*)"[^>]*>([^<]*)<', html.render(analysis))

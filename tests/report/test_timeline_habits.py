@@ -1,4 +1,4 @@
-"""Habits that only samples show lie in the gaps of the step's thread, in their phases, as long as they take."""
+"""Habits are drawn: pauses where the trace has them, what only samples show in the gaps of the step's thread."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from syncscan.model.finding import Phase
 from syncscan.model.habit import Habit, SampledTime
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.report import html
+from syncscan.report.before_after import before_after
+from syncscan.report.story import story_of
+from syncscan.report.tiles import bars, sampled, tiles, widest_us
 from syncscan.report.timeline import timeline
-from syncscan.report.timeline_sampled import (
+from syncscan.report.timeline_habits import (
     Placed,
     ThreadGap,
     fill,
     gaps_of,
+    pauses,
     sampled_places,
     slice_name,
     without,
@@ -196,3 +200,34 @@ def test_logging_lies_behind_the_optimizer() -> None:
     (place,) = sampled_places(outcome)
     step = outcome.trace.main_steps[-1]
     assert [i.begin > step.end - 0.3 * (step.end - step.ts) for i in place.intervals if i.begin > step.ts] == [True]
+
+
+def test_the_collector_s_pause_is_a_slice_of_its_thread() -> None:
+    """On a lane of its own, by the habit's title; a search for it counts it."""
+    analysis = api.analyze(STALLS / "gc.json.gz")
+    ((habit, intervals),) = pauses(analysis)
+    data = timeline(analysis)
+    (lane,) = [lane for group in data["groups"] for lane in group["lanes"] if lane["kind"] == "pauses"]
+    assert lane["label"] == "pauses"
+    number = data["names"].index(habit.advice.title)
+    assert data["counts"][number] == len(intervals)
+
+
+def test_the_step_without_the_collector_is_drawn_and_promised() -> None:
+    """A pause before, none after, and a tile with the saving and its range."""
+    analysis = api.analyze(STALLS / "gc.json.gz")
+    drawn = before_after(analysis, story_of(analysis))
+    assert drawn is not None
+    assert [piece.look for piece in drawn.recorded.host] == ["pause"]
+    assert drawn.shown.lanes.host == ()
+    assert tiles(analysis)[-1].label == "recoverable by the first change"
+
+
+def test_a_saving_by_samples_is_a_bar_of_its_own() -> None:
+    """The step before and after doesn't draw it, since its place is only likely; the bar says that it stands alone."""
+    analysis = api.analyze(STALLS / "lock_busy.json.gz")
+    (bar,) = sampled(analysis, story_of(analysis), widest_us(analysis))
+    assert bar.label.endswith("(alone, by samples)")
+    (thread,) = [bar for bar in bars(analysis) if bar.label == "thread, sampled"]
+    assert "off it while another Python thread ran" in thread.spoken
+    assert "by samples" in html.render(analysis)

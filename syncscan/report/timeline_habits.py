@@ -1,4 +1,4 @@
-"""Find where a step's thread most likely is in habits that only samples show: in its gaps between ops and calls.
+"""Draw habits on the threads of the timeline: pauses where the trace has them, and likely places of what was sampled.
 
 Samples tell how long a habit takes and in which phase, but are taken in other steps than the recorded ones. In a
 recorded step, the thread runs Python wherever it is in no op or call. So the habit's time, stretched like the step by
@@ -20,17 +20,19 @@ from syncscan.facts.profiler_overhead import profilers_own
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase
-from syncscan.model.habit import Habit
+from syncscan.model.habit import Basis, Habit
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of, union, union_of
 from syncscan.model.slice_names import is_loader, is_optimizer
 from syncscan.model.trace import CALLS, HOST, Category, Step, Trace
+from syncscan.report.packed import pack
 from syncscan.report.phrases import replayed
 from syncscan.report.shown_names import shown
-from syncscan.report.timeline_lanes import DrawnNames
-from syncscan.report.timeline_pauses import NOTABLE, lanes_of, pauses
+from syncscan.report.timeline_lanes import DrawnNames, stacked
 
-SAMPLED = 13
-"""Kind of these slices in the timeline, besides a `Category`."""
+PAUSE, SAMPLED = 12, 13
+"""Kinds of slices besides a `Category`: a pause that a fix takes out, a likely place of a sampled habit."""
+NOTABLE = 0.001
+"""Least part of the step that an interval takes to be drawn."""
 LEAST_GAP = 0.005
 """Least part of the step that a gap takes: shorter ones are Python's usual way from op to op."""
 LEAST_PLACED = 0.5
@@ -55,6 +57,17 @@ class Placed(msgspec.Struct, frozen=True):
     unplaced: str = ""
 
 
+def pauses(analysis: Analysis) -> Iterator[tuple[Habit, tuple[ThreadInterval, ...]]]:
+    """Yield each replayed habit whose likely change takes notable intervals out of host threads, with these."""
+    least = NOTABLE * replayed(analysis.step) * 1e3
+    for habit in analysis.habits:
+        if habit.gain is None or habit.gain.basis is not Basis.REPLAY or not habit.changes:
+            continue
+        long = tuple(i for i in habit.changes[0].host if i.end - i.begin >= least)
+        if long:
+            yield habit, long
+
+
 def sampled_places(analysis: Analysis) -> tuple[Placed, ...]:
     """Return each habit that only samples show with its likely intervals, longest habit first."""
     habits = [habit for habit in analysis.habits if habit.sampled]
@@ -70,30 +83,49 @@ def sampled_places(analysis: Analysis) -> tuple[Placed, ...]:
     return tuple(places)
 
 
-def sampled_lanes(
-    places: Sequence[Placed], tracks: Sequence[int], book: DrawnNames, origin: int
-) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
-    """Return a lane of likely places for each of these threads that has some, by track, as the page's script reads it.
+def habit_lanes(
+    analysis: Analysis, places: Sequence[Placed], tracks: Sequence[int], book: DrawnNames, origin: int
+) -> tuple[dict[int, list[dict[str, Any]]], dict[int, str]]:
+    """Return the lanes of pauses and of likely places, by thread, as the page's script reads them.
 
     Args:
         places: of `sampled_places`.
+        tracks: the threads that are drawn.
         book: the names that are drawn; each habit adds one.
         origin: the timeline's zero, ns.
 
     Returns:
-        The lanes, and the id of the habit behind the number of each name.
+        The lanes by track, and the id of the habit behind the number of each name.
     """
-    slices: dict[int, list[tuple[int, int, int]]] = {track: [] for track in tracks}
+    lanes: dict[int, list[dict[str, Any]]] = {track: [] for track in tracks}
     habits: dict[int, str] = {}
-    for place in places:
-        intervals = [i for i in place.intervals if i.track in slices and i.begin >= origin]
-        if not intervals:
-            continue
-        number = book.add(slice_name(place.habit), len(intervals))
-        habits[number] = place.habit.id
-        for track, begin, end in intervals:
-            slices[track].append((begin, end, number))
-    return lanes_of(slices, "sampled", "from samples", SAMPLED, origin), habits
+    stops = [(habit.advice.title, habit, intervals) for habit, intervals in pauses(analysis)]
+    likely = [(slice_name(place.habit), place.habit, place.intervals) for place in places]
+    for kind, label, look, drawn in (("pauses", "pauses", PAUSE, stops), ("sampled", "from samples", SAMPLED, likely)):
+        slices: dict[int, list[tuple[int, int, int]]] = {}
+        for name, habit, intervals in drawn:
+            in_view = [i for i in intervals if i.track in lanes and i.begin >= origin]
+            if in_view:
+                number = book.add(name, len(in_view))
+                habits[number] = habit.id
+            for track, begin, end in in_view:
+                slices.setdefault(track, []).append((begin - origin, end - origin, number))
+        for track, own in slices.items():
+            lanes[track].append({"kind": kind, "label": label, **_columns(own, look)})
+    return lanes, habits
+
+
+def _columns(slices: Iterable[tuple[int, int, int]], look: int) -> dict[str, Any]:
+    begin, end, name = (np.array(column, np.int64) for column in zip(*sorted(slices), strict=True))
+    row = stacked(begin, end)
+    return {
+        "rows": int(row.max()) + 1,
+        "start": pack(begin, delta=True),
+        "dur": pack(end - begin),
+        "name": pack(name),
+        "row": pack(row),
+        "what": pack(np.full(len(begin), look, np.int64)),
+    }
 
 
 def slice_name(habit: Habit) -> str:
