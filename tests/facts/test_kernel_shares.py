@@ -64,6 +64,16 @@ def test_backward_lies_in_its_forward_op_s_module() -> None:
     assert kernel.module == ("decoder",)
 
 
+def test_collectives_are_left_out_whatever_their_order_in_the_file() -> None:
+    """Those of another stream may be launched first and begin last."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.collective(at=start + 1, begins=start + 600, until=start + 900, stream=20)
+        t.collective(at=start + 20, begins=start + 40, until=start + 500, stream=21)
+        t.launch(at=start + 40, lasts=300, kernel="gemm")
+    assert [(k.name, k.share) for k in shares(t)] == [("gemm", 1.0)]
+
+
 @pytest.mark.parametrize("most", [0, 1])
 def test_no_more_than_asked(most: int) -> None:
     """Nor any of a trace without kernels."""
