@@ -10,7 +10,7 @@ import msgspec
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.fleet.rank import read_rank
 from syncscan.load.redaction import redacted
-from syncscan.load.stored import reason
+from syncscan.load.unpack import reason
 from syncscan.model.rank import encoded
 
 

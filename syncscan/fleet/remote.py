@@ -9,7 +9,7 @@ import msgspec
 
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, TraceUnreadable, installing
 from syncscan.load.redaction import redacted
-from syncscan.load.stored import reason
+from syncscan.load.unpack import reason
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 _TOLD_BY = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated", "created")

@@ -20,7 +20,7 @@ from syncscan.errors import SyncscanError, TraceUnreadable, UsageError
 from syncscan.fleet import remote
 from syncscan.load import open_bytes
 from syncscan.load.redaction import redacted
-from syncscan.load.stored import reason
+from syncscan.load.unpack import reason
 from syncscan.model.rank import RankAnalysis, decoded, encoded
 from syncscan.version import __version__
 

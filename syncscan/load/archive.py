@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.load.redaction import redacted
-from syncscan.load.stored import reason
+from syncscan.load.unpack import reason
 
 MOST_FILES = 10_000
 """Files in an archive that are listed."""

@@ -6,17 +6,43 @@ import io
 import os
 import re
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
-from syncscan.load.archive_names import kind_of, within
 from syncscan.load.redaction import redacted
-from syncscan.load.stored import Stored, reason
-from syncscan.load.unpack import stored_as
+from syncscan.load.unpack import Stored, reason, stored_as
 
 if TYPE_CHECKING:
     from syncscan.load.archive import Archive
+
+
+_TAR_MAGIC = slice(257, 262)
+
+
+def kind_of(begin: bytes) -> str:
+    """Return "zip" or "tar" for the first 512 bytes of an archive, unpacked if it is compressed; "" for others."""
+    if begin.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    return "tar" if begin[_TAR_MAGIC] == b"ustar" else ""
+
+
+def within(path: str) -> tuple[str, str] | None:
+    """Return the file on the way to a path and the rest of the path, `/`-separated; None if no file is on the way."""
+    parents = list(Path(path).parents)[:-1] if not os.path.lexists(path) else []
+    for parent in parents:
+        if parent.is_file():
+            return str(parent), Path(path).relative_to(parent).as_posix()
+        if parent.is_dir():
+            return None
+    return None
+
+
+def is_litter(name: str) -> bool:
+    """Return whether a file in an archive holds what macOS keeps about another one."""
+    path = PurePosixPath(name)
+    return path.name.startswith("._") or "__MACOSX" in path.parts
+
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 6

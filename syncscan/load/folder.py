@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from syncscan.errors import SyncscanError, TraceNotFound, TraceUnreadable
-from syncscan.load.archive_names import is_litter
-from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes, opened_archive
+from syncscan.load.byte_stream import ByteStream, in_memory, is_litter, open_bytes, opened_archive
 from syncscan.load.conversions import id_of
 from syncscan.load.metadata import metadata_before
 from syncscan.load.saved import named_as_saved

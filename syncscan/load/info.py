@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.categories import vendor_of_category
 from syncscan.load.columns import Unlinked
 from syncscan.load.conversions import id_of, text_of
+from syncscan.load.fields import vendor_of_category
 from syncscan.model.capture import capture_table
 from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor, of_categories
 

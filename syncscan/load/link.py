@@ -10,16 +10,17 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.nesting import innermost_until
-from syncscan.load.annotations import tell_annotations
-from syncscan.load.columns import Unlinked
+from syncscan.load.columns import Unlinked, is_empty
+from syncscan.load.corrections import (
+    move_into_ops,
+    set_aside_wrong_times,
+    tell_annotations,
+    with_backslashes,
+    with_device_times,
+)
 from syncscan.load.damage import UNFINISHED, Damage
-from syncscan.load.device_times import with_device_times
 from syncscan.load.frame_selection import useful_frames
-from syncscan.load.outside_ops import move_into_ops
 from syncscan.load.steps import with_steps
-from syncscan.load.table import is_empty
-from syncscan.load.windows_paths import with_backslashes
-from syncscan.load.wrong_times import set_aside_wrong_times
 from syncscan.model.arrays import Int32, Int64, distinct, largest
 from syncscan.model.trace import (
     CALLS,

@@ -13,7 +13,7 @@ import msgspec
 from syncscan.errors import TraceTooLarge
 from syncscan.load.columns import Columns
 from syncscan.load.damage import Damage
-from syncscan.load.event import DECODER, event_of
+from syncscan.load.event import DECODER, Grouped, by_category, event_of, typed_events
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
@@ -21,7 +21,6 @@ from syncscan.load.memory_check import require
 from syncscan.load.metadata import TextAfterEvents, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.split import PIECE, EventsText, Readable, Splitter
-from syncscan.load.typed_events import Grouped, by_category, typed_events
 from syncscan.model.trace import Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)

@@ -10,20 +10,49 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from syncscan.errors import MissingExtra, installing
-from syncscan.load.stored import Stored
+from syncscan.load.redaction import redacted
+
+
+class Stored:
+    """Uncompressed bytes, and the base of compressed ones."""
+
+    shrinks = 1.0
+    """Approximate ratio of the stored size to the text's."""
+
+    def __init__(self, below: io.BufferedReader) -> None:
+        self.below, self.bytes_read, self.lost = below, 0, ""
+
+    def into(self, view: memoryview) -> int:
+        """Fill the view with text as far as available; return 0 at the end."""
+        return self.stored_into(view)
+
+    def stored_into(self, view: memoryview) -> int:
+        """Fill the view with stored bytes as far as available; return 0 at the end."""
+        try:
+            got = self.below.readinto(view)
+        except MemoryError:
+            raise
+        except Exception as e:  # disks, networks and storage clients all fail in their own ways
+            self.lost = f"Reading failed after {self.bytes_read:,} bytes ({reason(e)}); the rest is missing."
+            return 0
+        self.bytes_read += got
+        return got
+
+    def stored(self, size: int) -> bytes:
+        """Return up to this many stored bytes; empty at the end."""
+        part = bytearray(size)
+        return bytes(part[: self.stored_into(memoryview(part))])
+
+
+def reason(error: BaseException) -> str:
+    """Return an error's message for use within a sentence."""
+    return redacted(str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip("."))
+
 
 _CHUNK = 1 << 16
-"""Stored bytes read and unpacked at once."""
-_ZSTD_PORTION = 1 << 10
-"""Stored bytes that zstandard unpacks at once: the output is only limited to 128 kB per block of four bytes."""
-_ZSTD_PIPE_PORTION = 64
-"""Stored bytes that zstandard unpacks at once in a pipe, where the output of a damaged portion can't be recovered."""
-_GZIP = b"\x1f\x8b"
-_ZSTD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
-"""Begin of a zstd file: a frame, or a skippable one (RFC 8878, 3.1.2); parallel packers put one with sizes before each
-other."""
-_BZIP2 = re.compile(rb"BZh[1-9]")
-_XZ = b"\xfd7zXZ\x00"
+"""Stored bytes read at once."""
+_MAGIC_BYTES = 6
+"""Longest sequence that identifies a compression."""
 _MOST_XZ_BYTES = 1 << 28
 """Memory that a decompressor of xz may take; `xz -9` asks for 65 MB."""
 _MOST_SEARCHES = 16
@@ -33,6 +62,8 @@ _PROOF = 256
 _BREAKS_OFF = "the compressed data is truncated"
 _DAMAGED = "the compressed data is damaged"
 _WRONG_CHECKSUM = "The checksum of the compressed data is wrong: the trace may be corrupted."
+_NOT_PACKED = "Uncompressed bytes after the compressed data were ignored."
+_IS_CHECKSUM = re.compile("checksum|(data|length) check")
 _NO_MEMORY = re.compile("not enough memory|Error -4 while")
 """Out-of-memory messages of zstandard and zlib, which both report as ordinary errors."""
 
@@ -47,15 +78,8 @@ def stored_as(below: io.BufferedReader, first: bytes) -> Stored:
     Raises:
         MissingExtra: the package for this compression isn't installed.
     """
-    if first.startswith(_GZIP):
-        return _Gunzip(below)
-    if _ZSTD.match(first):
-        return _Unzstd(below)
-    if _BZIP2.match(first):
-        return _Bunzip2(below)
-    if first.startswith(_XZ):
-        return _Unxz(below)
-    return Stored(below)
+    kinds = (_Gunzip, _Unzstd, _Bunzip2, _Unxz)
+    return next((kind for kind in kinds if kind.MAGIC.match(first)), Stored)(below)
 
 
 class _Packed(Stored):
@@ -63,8 +87,15 @@ class _Packed(Stored):
 
     shrinks = 1 / 10
     """Approximate compression, to a twelfth (benchmarks/README.md) or less."""
-    _BEGIN: ClassVar[re.Pattern[bytes]]
-    """Pattern of a part's begin."""
+    MAGIC: ClassVar[re.Pattern[bytes]]
+    """Pattern of the first bytes of such a file, and of what may follow a part."""
+    BEGIN: ClassVar[re.Pattern[bytes]]
+    """Pattern of a part's begin, to be searched for after damage."""
+    portions: ClassVar[tuple[int, int]] = (1 << 10, 64)
+    """Stored bytes unpacked at once, of a file and of a pipe, where the text of a damaged portion can't be recovered.
+
+    Few, since little may become much text: 128 kB from each four bytes of zstd.
+    """
 
     def __init__(self, below: io.BufferedReader) -> None:
         super().__init__(below)
@@ -75,20 +106,34 @@ class _Packed(Stored):
         self._unpacked_bytes = 0
         self._over = False
         self._rewinds = below.seekable()
+        self._portion = self.portions[0 if self._rewinds else 1]
         self._searches = 0
         self._begin_part()
 
     def into(self, view: memoryview) -> int:
         while not self._over and not self._unpacked:
-            self._unpacked = self._unpack(len(view))
+            self._unpacked = self._unpack()
             self._unpacked_bytes += len(self._unpacked)
         out, self._unpacked = self._unpacked[: len(view)], self._unpacked[len(view) :]
         view[: len(out)] = out
         return len(out)
 
-    def _unpack(self, most: int) -> bytes:
-        """Return the next text, at most about this long; empty if there is none yet, or no more (`_over`)."""
-        raise NotImplementedError
+    def _unpack(self) -> bytes:
+        """Return the text of the next portion; empty if there is none yet, or no more (`_over`)."""
+        packed = self._packed or self.stored(self._portion)
+        portion, self._packed = packed[: self._portion], packed[self._portion :]
+        if not portion:
+            self._over = True
+            if self._part[0] < self.bytes_read:
+                self._goes_on(_BREAKS_OFF)
+            return b""
+        try:
+            out = _unpacked(self._unpacker, portion)
+        except _Refused as e:
+            return self._damaged(portion, str(e))
+        if self._unpacker.eof:
+            self._next_part(len(out))
+        return out
 
     def _new_unpacker(self) -> Any:
         """Return an unpacker that goes up to the byte before the damage in a part."""
@@ -106,6 +151,28 @@ class _Packed(Stored):
         """
         self._unpacker = self._usual_unpacker()
         self._part = (self.bytes_read - len(self._packed), self._unpacked_bytes + ahead)
+
+    def _next_part(self, ahead: int) -> None:
+        """Continue after a part with the next one, after zeros that pad it."""
+        packed = (self._unpacker.unused_data + self._packed).lstrip(b"\0")
+        while len(packed) < _MAGIC_BYTES and (more := self.stored(_CHUNK)):
+            packed = (packed + more).lstrip(b"\0")
+        self._packed = packed
+        self._begin_part(ahead)
+        if packed and not self.MAGIC.match(packed):
+            self.lost = self.lost or _NOT_PACKED
+            self._goes_on("", ahead)
+
+    def _damaged(self, portion: bytes, error: str) -> bytes:
+        """Return the text before the damage, in a pipe without the portion's; reading continues with the next part."""
+        out = self._again(len(portion)) if self._rewinds else b""
+        self._packed = portion + self._packed
+        if _IS_CHECKSUM.search(error):
+            self.lost = self.lost or _WRONG_CHECKSUM
+            self._goes_on("", len(out))
+        else:
+            self._goes_on(f"{_DAMAGED} ({error})", len(out))
+        return out
 
     def _goes_on(self, why: str, ahead: int = 0) -> None:
         """Continue after an incomplete part at the next one, if any.
@@ -131,7 +198,7 @@ class _Packed(Stored):
             self.below.seek(self.bytes_read)
         self._searches += 1
         while True:
-            place = self._BEGIN.search(packed, at)
+            place = self.BEGIN.search(packed, at)
             if place is None:
                 more = self.stored(_CHUNK)
                 if not more:
@@ -147,21 +214,20 @@ class _Packed(Stored):
                 return True
             at += 1
 
-    def _again(self) -> bytes:
-        """Return the text that a decompressor dropped with the portion in which it failed, at most `_CHUNK`."""
+    def _again(self, size: int) -> bytes:
+        """Return the text that a decompressor dropped with the portion of this size in which it failed."""
         start, already = self._part
-        remaining, end = self._unpacked_bytes - already, self.bytes_read
-        sound = max(start, end - _CHUNK)
-        unpacker, parts = self._new_unpacker(), []
+        end = self.bytes_read - len(self._packed)
+        remaining, unpacker, parts = self._unpacked_bytes - already, self._new_unpacker(), []
         with _as_far_as_it_goes():  # the file may have changed, or can't be read again
             self.below.seek(start)
-            while (left := sound - self.below.tell()) > 0:
+            while (left := end - size - self.below.tell()) > 0:
                 text = _unpacked(unpacker, self.below.read(min(_CHUNK, left)))
                 parts.append(text[remaining:])
                 remaining = max(0, remaining - len(text))
-            parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[remaining:])
+            parts.append(_before_the_damage(unpacker, self.below.read(size))[remaining:])
         with _as_far_as_it_goes():
-            self.below.seek(end)
+            self.below.seek(self.bytes_read)
         return b"".join(parts)
 
 
@@ -180,7 +246,7 @@ class _Refused(Exception):
     """A decompressor's error for bytes that it can't unpack."""
 
 
-def _unpacked(unpacker: Any, packed: bytes, *most: int) -> bytes:
+def _unpacked(unpacker: Any, packed: bytes) -> bytes:
     """Return the text that a decompressor makes of these bytes.
 
     Raises:
@@ -188,7 +254,7 @@ def _unpacked(unpacker: Any, packed: bytes, *most: int) -> bytes:
         MemoryError: memory is insufficient.
     """
     try:
-        out: bytes = unpacker.decompress(packed, *most)
+        out: bytes = unpacker.decompress(packed)
     except MemoryError:
         raise
     except Exception as e:  # zlib.error, isal's or zstandard's own error, imported only where needed
@@ -216,67 +282,27 @@ def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
 
 
 class _Gunzip(_Packed):
-    """The members of a gzip file, one after another.
+    """The members of a gzip file; isal unpacks eight times as fast as zlib (benchmarks/README.md)."""
 
-    isal unpacks eight times as fast as zlib (benchmarks/README.md), but drops its output for a chunk in which it fails.
-    A file is then unpacked again; a pipe uses zlib throughout, whose state can be copied before each chunk.
-    """
-
-    _BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+    MAGIC = re.compile(rb"\x1f\x8b")
+    BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+    portions = (1 << 13, 256)
 
     def _new_unpacker(self) -> Any:
         return zlib.decompressobj(31)
 
     def _usual_unpacker(self) -> Any:
-        if not self._rewinds:
-            return self._new_unpacker()
         from isal import isal_zlib
 
         return isal_zlib.decompressobj(wbits=31)
 
-    def _unpack(self, most: int) -> bytes:
-        self._packed = self._packed or self.stored(_CHUNK)
-        at_end = not self._packed
-        before = None if self._rewinds else self._unpacker.copy()
-        try:
-            out = _unpacked(self._unpacker, self._packed, most)
-        except _Refused as e:
-            return self._damaged(str(e), before)
-        self._packed = self._unpacker.unconsumed_tail
-        if self._unpacker.eof:
-            self._next_member(len(out))
-        elif at_end and not out:
-            self._goes_on(_BREAKS_OFF)
-        return out
-
-    def _next_member(self, ahead: int) -> None:
-        """Continue after a member: with the next one, after zeros that pad it, or at the end."""
-        packed = self._unpacker.unused_data.lstrip(b"\0")
-        while len(packed) < len(_GZIP) and (more := self.stored(_CHUNK)):
-            packed = (packed + more).lstrip(b"\0")
-        self._packed = packed
-        if packed.startswith(_GZIP):
-            self._begin_part(ahead)
-            return
-        self._over = True
-        if packed:
-            self.lost = self.lost or "Uncompressed bytes after the compressed data were ignored."
-
-    def _damaged(self, error: str, before: Any) -> bytes:
-        """Return the text before the damage in the current chunk; reading continues with the next member, if any."""
-        out = self._again() if before is None else _before_the_damage(before, self._packed)
-        if re.search(r"checksum|(data|length) check", error):
-            self.lost = self.lost or _WRONG_CHECKSUM
-            self._goes_on("", len(out))
-        else:
-            self._goes_on(f"{_DAMAGED} ({error})", len(out))
-        return out
-
 
 class _Unzstd(_Packed):
-    """The frames of a zstd file, one after another."""
+    """The frames of a zstd file."""
 
-    _BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
+    MAGIC = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
+    """A frame, or a skippable one (RFC 8878, 3.1.2); parallel packers put one with sizes before each other."""
+    BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
 
     def __init__(self, below: io.BufferedReader) -> None:
         try:
@@ -289,58 +315,10 @@ class _Unzstd(_Packed):
     def _new_unpacker(self) -> Any:
         return self._decompressor.decompressobj()
 
-    def _unpack(self, most: int) -> bytes:
-        self._packed = self._packed or self.stored(_ZSTD_PORTION if self._rewinds else _ZSTD_PIPE_PORTION)
-        if not self._packed:
-            self._over = True
-            if self._part[0] < self.bytes_read:
-                self._goes_on(_BREAKS_OFF)
-            return b""
-        try:
-            out = _unpacked(self._unpacker, self._packed)
-        except _Refused as e:
-            return self._damaged(str(e))
-        self._packed = b""
-        if self._unpacker.eof:
-            self._packed = self._unpacker.unused_data
-            self._begin_part(len(out))
-        return out
 
-    def _damaged(self, error: str) -> bytes:
-        """Return the text before the damage; in a pipe without the damaged portion's.
-
-        Reading continues with the next frame, if any.
-        """
-        out = self._again() if self._rewinds else b""
-        self._goes_on(f"{_DAMAGED} ({error})", len(out))
-        return out
-
-
-class _PythonsOwn(_Packed):
-    """The parts of a file for which Python has a decompressor that keeps what it hasn't unpacked yet."""
-
-    def _unpack(self, most: int) -> bytes:
-        if self._unpacker.needs_input and not self._packed:
-            self._packed = self.stored(_ZSTD_PORTION)
-            if not self._packed:
-                self._over = True
-                if self._part[0] < self.bytes_read:
-                    self._goes_on(_BREAKS_OFF)
-                return b""
-        try:
-            out = _unpacked(self._unpacker, self._packed, most)
-        except _Refused as e:
-            self._goes_on(f"{_DAMAGED} ({e})")
-            return b""
-        self._packed = b""
-        if self._unpacker.eof:
-            self._packed = self._unpacker.unused_data.lstrip(b"\0")
-            self._begin_part(len(out))
-        return out
-
-
-class _Bunzip2(_PythonsOwn):
-    _BEGIN = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
+class _Bunzip2(_Packed):
+    MAGIC = re.compile(rb"BZh[1-9]")
+    BEGIN = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
 
     def _new_unpacker(self) -> Any:
         import bz2
@@ -348,8 +326,8 @@ class _Bunzip2(_PythonsOwn):
         return bz2.BZ2Decompressor()
 
 
-class _Unxz(_PythonsOwn):
-    _BEGIN = re.compile(re.escape(_XZ))
+class _Unxz(_Packed):
+    MAGIC = BEGIN = re.compile(rb"\xfd7zXZ\x00")
 
     def _new_unpacker(self) -> Any:
         import lzma

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
 from syncscan.load.conversions import blocks_of, copy_name, id_of, nanoseconds, number_of, process_group, text_of
 from syncscan.load.damage import Damage
-from syncscan.load.fields import fields_of
+from syncscan.load.fields import ARROWS, CATEGORIES, PYTHON, fields_of
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Trace, Track

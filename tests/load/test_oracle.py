@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncscan.load import reader
-from syncscan.load.categories import CATEGORIES
 from syncscan.load.columns import FRAME_COLUMNS, TYPES
-from syncscan.load.fields import FIELDS
+from syncscan.load.fields import CATEGORIES, FIELDS
 from syncscan.model.trace import Flows, Trace
 from tests.load import reference
 

@@ -64,16 +64,19 @@ def before_the_damage(unpacker: Any, packed: bytes, error: type[Exception]) -> b
 
 @pytest.mark.parametrize("seed", range(4))
 def test_all_before_a_damaged_spot_in_gzip(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the byte, whether the stream can go back or not."""
+    """To the byte where the stream can go back; in a pipe all but the damaged portion's text."""
     packed = gzip.compress(TEXT, 1)
     content = with_damage(packed, random.Random(seed).randrange(20, len(packed) - 8))
     path = tmp_path / "t.gz"
     path.write_bytes(content)
     expected = before_the_damage(zlib.decompressobj(31), content, zlib.error)
     assert 0 < len(expected) <= len(TEXT) + 70_000
-    for text, lost in (read(path), piped(content, monkeypatch)):
-        assert text == expected
-        assert "damaged" in lost or "checksum" in lost or "truncated" in lost
+    (text, lost), (from_pipe, lost_from_pipe) = read(path), piped(content, monkeypatch)
+    assert text == expected
+    assert expected.startswith(from_pipe)
+    assert len(expected) - len(from_pipe) <= 1 << 18
+    for sentence in (lost, lost_from_pipe):
+        assert "damaged" in sentence or "checksum" in sentence or "truncated" in sentence
 
 
 def test_a_small_file_of_much_text_with_a_damaged_spot(tmp_path: Path) -> None:
@@ -99,11 +102,11 @@ def test_all_before_a_damaged_spot_in_zstd(tmp_path: Path, seed: int, monkeypatc
     assert len(expected) > len(TEXT) // 4
     text, lost = read(path)
     assert text == expected
-    assert "damaged" in lost
+    assert "damaged" in lost or "checksum" in lost
     text, lost = piped(content, monkeypatch)
     assert expected.startswith(text)
     assert len(expected) - len(text) <= 2 << 17
-    assert "damaged" in lost
+    assert "damaged" in lost or "checksum" in lost
 
 
 def test_zstd_frames_follow_each_other(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.event import DECODER
-from syncscan.load.typed_events import typed_events
+from syncscan.load.event import DECODER, typed_events
 from syncscan.load.valid_json import ValidText, _as_it_stands
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'

@@ -14,12 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syncscan.load import reader
-from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.damage import Damage
+from syncscan.load.event import typed_events
 from syncscan.load.event_list import EventList, head_of
-from syncscan.load.fields import FIELDS
+from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON
 from syncscan.load.split import Splitter
-from syncscan.load.typed_events import typed_events
 from tests.load import reference
 from tests.load.test_oracle import assert_equal
 
@@ -104,7 +103,7 @@ def test_of_a_recording_few_pieces_are_refused(name: str) -> None:
 
     splitter = Splitter(io.BytesIO(text), 1 << 14)
     events = EventList(splitter, head_of(splitter, name, lambda: ""), Damage(), decode, lambda _: 0)
-    count = sum(1 for piece in events.pieces() for _ in events.read(piece))
+    count = sum(1 for piece in splitter.pieces() for _ in events.read(piece))
     assert count > 50
     assert len(refused) <= 4
 
