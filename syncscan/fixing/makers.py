@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing.program_file import File
 
 
@@ -11,7 +12,7 @@ def made(file: File, used: ast.expr) -> ast.expr | None:
     """Return what the only assignment of a name or attribute gives it."""
     stores: list[ast.AST] = []
     if isinstance(used, ast.Name):
-        stores = [n for n in file.names(file.home_of(used), used.id) if not isinstance(n.ctx, ast.Load)]
+        stores = [*file.stores(used)]
     elif isinstance(used, ast.Attribute):
         stores = [n for n in file.attributes(used.attr) if not isinstance(n.ctx, ast.Load)]
     assign = file.parents[stores[0]] if len(stores) == 1 else None
@@ -20,11 +21,14 @@ def made(file: File, used: ast.expr) -> ast.expr | None:
 
 def maker(origin: ast.expr | None) -> ast.Call | None:
     """Return the call that makes an object, without what moves it to the device."""
-    while (
-        isinstance(origin, ast.Call) and isinstance(origin.func, ast.Attribute) and origin.func.attr in ("to", "cuda")
-    ):
-        origin = origin.func.value
+    while moved := matched("$of.to(...) | $of.cuda(...)", origin):
+        origin = moved.of
     return origin if isinstance(origin, ast.Call) else None
+
+
+def called(call: ast.Call) -> str:
+    """Return the last name of a called function or method; empty for what has none."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def only(file: File, *types: str) -> ast.Call | None:

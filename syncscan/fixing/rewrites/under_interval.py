@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
@@ -26,6 +27,8 @@ BEFORE = "value = loss.item()\nif step % 10 == 0:\n    print(value)"
 AFTER = "if step % 10 == 0:\n    value = loss.item()\n    print(value)"
 RARE = 3
 """The body may run at most once per this many reads."""
+_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.comprehension)
+_CONVERSIONS = frozenset("float int bool round str len dict abs".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -45,21 +48,18 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
         return
     if not _has_no_effect(file, statement.value) or not _stays(file, statement, branch):
         return
-    if _is_timed(file, statement, branch) or _is_guarded(file, statement):
+    if _is_timed(file, statement, branch) or _is_guarded(file, statement) or _has_long_text(statement):
         return
-    lines = _lines(file, statement)
-    if lines is None:
+    indent, (begin, end) = file.text.indent(statement), span(statement)
+    rows = file.text.lines[begin - 1 : end]
+    if not all(row.startswith(indent) or not row.strip() for row in rows):
         return
     draft = Draft(file.text)
     draft.remove(statement)
-    draft.put_before(branch.body[0], "\n".join(lines))
+    draft.put_before(branch.body[0], "\n".join(row[len(indent) :].rstrip("\r\n") for row in rows))
     waits = _waits(file, statement.value)
-    yield Proposal(
-        node=statement,
-        draft=draft,
-        change="read the value only where it is used",
-        waits=waits - waits * runs // count,
-    )
+    change = "read the value only where it is used"
+    yield Proposal(node=statement, draft=draft, change=change, waits=waits - waits * runs // count)
 
 
 def _is_timed(file: File, statement: ast.Assign, branch: ast.If) -> bool:
@@ -77,6 +77,12 @@ def _is_guarded(file: File, statement: ast.stmt) -> bool:
     return any(isinstance(n, ast.Try) and file.within(n, loop) for n in file.ancestors(statement))
 
 
+def _has_long_text(statement: ast.stmt) -> bool:
+    """Return whether text in a statement spans lines, whose indentation is part of it."""
+    texts = (n for n in ast.walk(statement) if isinstance(n, ast.Constant | ast.JoinedStr))
+    return any(span(n)[0] != span(n)[1] for n in texts)
+
+
 def _waits(file: File, value: ast.expr) -> int:
     """Return how often the host waited for an expression; of an f-string itself nothing is seen."""
     seen = (n for n in ast.walk(value) if isinstance(n, ast.expr) and file.seen(n).count)
@@ -85,35 +91,26 @@ def _waits(file: File, value: ast.expr) -> int:
 
 def _branch(file: File, statement: ast.Assign) -> ast.If | None:
     """Return the `if` behind a statement whose body alone reads what the statement assigns."""
-    targets = statement.targets[0].elts if isinstance(statement.targets[0], ast.Tuple) else statement.targets
-    names = [n for n in targets if isinstance(n, ast.Name)]
-    if len(statement.targets) != 1 or len(names) != len(targets):
+    target = statement.targets[0]
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    if len(statement.targets) != 1 or not all(isinstance(n, ast.Name) and _is_local(file, n) for n in names):
         return None
-    branches = {_only_branch(file, statement, name) for name in names}
-    branch = branches.pop() if len(branches) == 1 else None
-    return branch
-
-
-def _only_branch(file: File, statement: ast.Assign, name: ast.Name) -> ast.If | None:
-    home = file.home_of(name)
-    uses = file.names(home, name.id)
-    loads = [n for n in uses if n is not name]
-    scope = file.function_of(statement)
-    module_level = home is file.tree and not file.main
-    if (
-        not loads
-        or module_level
-        or home is not file.scope_of(statement)
-        or any(file.scope_of(n) is not scope for n in uses)
-    ):
-        return None
+    loads = [n for name in names for n in file.loads(name)]  # type: ignore[arg-type]
     block = file.block_of(statement)
-    behind = block[block.index(statement) + 1 :]
-    holds = [s for s in behind if any(file.within(n, s) for n in loads)]
+    holds = [s for s in block[block.index(statement) + 1 :] if any(file.within(n, s) for n in loads)]
     branch = holds[0] if len(holds) == 1 else None
-    if not isinstance(branch, ast.If) or any(not isinstance(n.ctx, ast.Load) for n in loads):
+    if not isinstance(branch, ast.If):
         return None
     return branch if all(any(file.within(n, s) for s in branch.body) for n in loads) else None
+
+
+def _is_local(file: File, name: ast.Name) -> bool:
+    """Return whether a name is bound once and read, all in one function, or in a script that no other file imports."""
+    home, scope = file.home_of(name), file.function_of(name)
+    uses = file.names(home, name.id)
+    is_public = home is file.tree and not file.main
+    whole = home is file.scope_of(name) and all(file.scope_of(n) is scope for n in uses)
+    return whole and not is_public and len(file.stores(name)) == 1 and len(uses) > 1
 
 
 def _runs(file: File, body: Sequence[ast.stmt]) -> int:
@@ -122,14 +119,13 @@ def _runs(file: File, body: Sequence[ast.stmt]) -> int:
 
 
 def _has_no_effect(file: File, value: ast.expr) -> bool:
-    for node in ast.walk(value):
-        if isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr | ast.Lambda | ast.comprehension):
-            return False
-        if isinstance(node, ast.Call) and not _reads(file, node) and not questions.is_pure(file, node):
-            return False
-        if _may_raise(file, node):
-            return False
-    return True
+    """Return whether an expression has no side effects, and raises for no number."""
+    return not any(
+        isinstance(n, _EFFECTS)
+        or (isinstance(n, ast.Call) and not _converts(file, n) and not questions.is_pure(file, n))
+        or _may_raise(file, n)
+        for n in ast.walk(value)
+    )
 
 
 def _may_raise(file: File, node: ast.AST) -> bool:
@@ -137,25 +133,21 @@ def _may_raise(file: File, node: ast.AST) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
         steady = isinstance(node.right, ast.Constant) and bool(node.right.value)
         return not (steady or file.tensors(node) or file.types(node.left) == {"str"})
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("int", "round"):
-        return len(node.args) == 1 and not file.types(node.args[0]) <= {"int", "bool"}
-    return False
+    whole = matched("int($number) | round($number)", node)
+    return whole is not None and not file.types(whole.number) <= {"int", "bool"}
 
 
-def _reads(file: File, call: ast.Call) -> bool:
+def _converts(file: File, call: ast.Call) -> bool:
     """Return whether a call converts a number or formats text."""
-    function = call.func
-    if isinstance(function, ast.Name):
-        return function.id in ("float", "int", "bool", "round", "str", "len", "dict", "abs") and _is_builtin(
-            file, function
-        )
-    return isinstance(function, ast.Attribute) and function.attr == "format" and file.types(function.value) == {"str"}
+    if form := matched("$text.format(...)", call):
+        return file.types(form.text) == {"str"}
+    name = call.func
+    return isinstance(name, ast.Name) and name.id in _CONVERSIONS and _is_builtin(file, name)
 
 
 def _is_builtin(file: File, name: ast.Name) -> bool:
-    stored = any(not isinstance(n.ctx, ast.Load) for n in file.names(file.home_of(name), name.id))
     named = (getattr(n, "asname", None) or getattr(n, "name", None) for n in file.nodes)
-    return not stored and name.id not in named
+    return not file.stores(name) and name.id not in named
 
 
 def _stays(file: File, statement: ast.Assign, branch: ast.If) -> bool:
@@ -165,7 +157,7 @@ def _stays(file: File, statement: ast.Assign, branch: ast.If) -> bool:
     nodes: list[ast.AST] = [*between, branch.test]
     leaves = list(questions.names_in(statement.value))
     region = [n for node in nodes for n in memory.running_in(file, node)]
-    if any(questions.is_stored(file, leaf, node) for leaf in leaves for node in nodes):
+    if any(file.within(store, node) for leaf in leaves for store in file.stores(leaf) for node in nodes):
         return False
     if any(file.tensors(leaf) and memory.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
         return False
@@ -177,8 +169,7 @@ def _stays(file: File, statement: ast.Assign, branch: ast.If) -> bool:
 
 def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
     """Return whether a name is a number or text, a module, or a tensor of this turn that nothing writes to in place."""
-    types = file.types(leaf)
-    stores = [n for n in file.names(file.home_of(leaf), leaf.id) if not isinstance(n.ctx, ast.Load)]
+    types, stores = file.types(leaf), file.stores(leaf)
     if types and types <= {"int", "float", "bool", "str"}:
         return all(file.scope_of(n) is file.scope_of(leaf) for n in stores)
     if not file.tensors(leaf):
@@ -186,15 +177,3 @@ def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
         return types == {"module"} or (isinstance(call, ast.Call) and call.func is leaf and _is_builtin(file, leaf))
     inside = bool(stores) and all(file.within(n, loop) for n in stores)
     return inside and not any(t.leaf and t.grad for t in file.tensors(leaf)) and not file.seen(leaf).version
-
-
-def _lines(file: File, statement: ast.Assign) -> list[str] | None:
-    """Return the lines of a statement without their indentation; None where text in them spans lines."""
-    if any(isinstance(n, ast.Constant | ast.JoinedStr) and span(n)[0] != span(n)[1] for n in ast.walk(statement)):
-        return None
-    indent = file.text.indent(statement)
-    begin, end = span(statement)
-    rows = file.text.lines[begin - 1 : end]
-    if not all(row.startswith(indent) or not row.strip() for row in rows):
-        return None
-    return [row[len(indent) :].rstrip("\r\n") for row in rows]

@@ -11,17 +11,16 @@ the device, by `torch.tensor` or as an index, becomes a tensor on the host first
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
-from syncscan.fixing import questions
+from syncscan.facts.code_pattern import matched
+from syncscan.fixing import makers, questions
 from syncscan.fixing.arguments import with_argument
-from syncscan.fixing.edits import Draft, Render, Template
+from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
-from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.made_there import made_there
-from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -43,44 +42,26 @@ LOADER = "torch.utils.data.dataloader.DataLoader"
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the copies to the device that wait."""
     for node in file.nodes:
-        if file.seen(node).count < FEWEST:
-            continue
-        if isinstance(node, ast.Call) and file.own_waits(node):
+        waits = file.own_waits(node) if file.seen(node).count >= FEWEST else 0
+        if isinstance(node, ast.Call) and waits:
             if template := made_there(file, node):
-                yield _made(file, node, template)
-            elif draft := _copy(file, node) or _constructor(file, node):
-                yield _proposal(file, node, draft)
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and file.own_waits(node):
-            yield from _index(file, node, node, file.own_waits(node))
+                draft = Draft(file.text)
+                draft.replace(node, template)
+                yield Proposal(node=node, draft=draft, change="make the tensor on the device", waits=waits)
+            elif sent := _copy(file, node) or _constructor(file, node):
+                yield _proposal(file, node, sent, waits)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and waits:
+            yield from _index(file, node, waits)
 
 
-def _made(file: File, node: ast.Call, template: Template) -> Proposal:
-    draft = Draft(file.text)
-    draft.replace(node, template)
-    return Proposal(
-        node=node,
-        draft=draft,
-        change="make the tensor on the device",
-        waits=file.own_waits(node),
-    )
-
-
-def _proposal(file: File, node: ast.Call, draft: Draft) -> Proposal | Left:
-    pinned = any(t.pinned for t in _source(file, node)) or len(draft.nodes) > 1
+def _proposal(file: File, node: ast.Call, draft: Draft, waits: int) -> Proposal | Left:
+    of = file.tensors(node.func.value) if isinstance(node.func, ast.Attribute) else ()
+    pinned = any(t.pinned for t in of) or len(draft.nodes) > 1
     size = 0 if pinned else _bytes(file, node)
     if size > STAGED_BYTES:
         return Left(node, PAGEABLE.format(size / 1e6))
-    return Proposal(
-        node=node,
-        draft=draft,
-        change="copy with non_blocking=True" + (", which helps once the pageable memory is pinned" * (size > STAGED)),
-        waits=file.own_waits(node),
-        pageable=size > STAGED,
-    )
-
-
-def _source(file: File, call: ast.Call) -> tuple[Tensor, ...]:
-    return file.tensors(call.func.value) if isinstance(call.func, ast.Attribute) else ()
+    change = "copy with non_blocking=True" + (", which helps once the pageable memory is pinned" * (size > STAGED))
+    return Proposal(node=node, draft=draft, change=change, waits=waits, pageable=size > STAGED)
 
 
 def _bytes(file: File, node: ast.expr) -> float:
@@ -91,33 +72,32 @@ def _bytes(file: File, node: ast.expr) -> float:
 
 def _copy(file: File, call: ast.Call) -> Draft | None:
     """Return the draft for `x.to(device)` and `x.cuda()`."""
-    function = call.func
-    if not isinstance(function, ast.Attribute) or function.attr not in ("to", "cuda"):
+    copy = matched("$x.to(...) | $x.cuda(...)", call)
+    of, sent = (file.tensors(copy.x), file.tensors(call)) if copy else ((), ())
+    if not copy or not of or any(t.on_device for t in of) or not sent or not all(t.on_device for t in sent):
         return None
-    of = file.tensors(function.value)
-    sent = file.tensors(call)
-    if not of or any(t.on_device for t in of) or not sent or not all(t.on_device for t in sent):
+    if not makers.takes(call, "non_blocking") or len(call.args) > 2:
         return None
-    if any(k.arg in ("non_blocking", None) for k in call.keywords) or len(call.args) > 2:
-        return None
-    if _is_temporary(function.value) and not any(t.pinned for t in of):
+    pinned = any(t.pinned for t in of)
+    if _is_temporary(copy.x) and not pinned:
         return _sent(file, call)
-    base = root_of(function.value)
+    base = root_of(copy.x)
     if base is None:
         return None
     around = list(ast.walk([file.function_of(call), *file.loops_of(call)][-1]))
-    batch = _batch_of(file, base)
-    held = base if batch is None else batch
+    held = _batch_of(file, base) or base
     if any(memory.is_written(file, name, around) for name in {base, held}):
         return None
-    free = all(_is_free(file, name, around) for name in {base, held})
-    if any(t.pinned for t in of) and not (
-        free and any(_is_over_loader(file, loop) for loop in _loops_over(file, call, held))
-    ):
+    # nothing else holds the host's tensor or batch, and nothing writes to a part of it
+    free = not any(memory.new_may_change(file, name, around, on_host=True) for name in {base, held})
+    loops = _loops_over(file, call, held)
+    if pinned and not (free and any(_loaders(file, loop) for loop in loops)):
         return None
     draft = _sent(file, call)
-    if free:
-        _pin(file, call, held, draft)
+    for loop in loops if free else ():
+        for maker in filter(None, (_maker(file, name) for name in _loaders(file, loop))):
+            if _lies_on_host(file, loop):
+                draft.replace(maker, with_argument(file.text, maker, "pin_memory=torch.cuda.is_available()"))
     return draft
 
 
@@ -134,46 +114,36 @@ def _sent(file: File, call: ast.Call) -> Draft:
 
 def _pairs(file: File, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
     """Return the names and copies of `a, b = a.to(device), b.to(device)` if it gets too long for one line."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return []
-    names, values = statement.targets[0], statement.value
-    if not isinstance(names, ast.Tuple) or not isinstance(values, ast.Tuple) or not 1 < len(values.elts) < 4:
-        return []
-    pairs = [(n, v) for n, v in zip(names.elts, values.elts, strict=False) if isinstance(n, ast.Name)]
-    if not len(pairs) == len(names.elts) == len(values.elts) or not questions.stands_alone(file, statement):
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if 1 < len(values) < 4:
+            pairs = [(n, v) for n, v in zip(names, values, strict=False) if isinstance(n, ast.Name)]
+        case _:
+            return []
+    if not len(pairs) == len(names) == len(values) or not questions.stands_alone(file, statement):
         return []
     targets = {name.id for name, _ in pairs}
     if any(n.id in targets - {name.id} for name, value in pairs for n in questions.names_in(value)):
         return []
-    copies = sum(isinstance(v, ast.Call) and getattr(v.func, "attr", "") in ("to", "cuda") for v in values.elts)
+    copies = sum(matched("$x.to(...) | $x.cuda(...)", v) is not None for v in values)
     line = file.text.lines[statement.lineno - 1]
     return pairs if len(line) + copies * len(f", {ARGUMENT}") > file.text.width else []
 
 
 def _is_temporary(node: ast.expr) -> bool:
     """Return whether an operator made the memory of an expression, so that no name reaches it."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
-            return False
-        node = node.func if isinstance(node, ast.Call) else node.value
+    while part := matched("$of.$method(...) | $of.$name | $of[$index]", node):
+        node = part.of
     return isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)
-
-
-def _is_free(file: File, name: ast.Name, around: Collection[ast.AST]) -> bool:
-    """Return whether nothing else holds the host's tensor or batch, and nothing writes to a part of it."""
-    return not memory.new_may_change(file, name, around, on_host=True)
 
 
 def _batch_of(file: File, base: ast.Name) -> ast.Name | None:
     """Return `batch` if a comprehension takes the name from it: `for k, v in batch.items()`, `for v in batch`."""
-    home = file.home_of(base)
-    generators: list[ast.comprehension] = getattr(home, "generators", [])
+    generators: list[ast.comprehension] = getattr(file.home_of(base), "generators", [])
     if len(generators) != 1 or generators[0].ifs:
         return None
-    source = generators[0].iter
-    if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and not source.args:
-        source = source.func.value if source.func.attr in ("items", "values") else source
-    return source if isinstance(source, ast.Name) else None
+    items = matched("$batch.items() | $batch.values()", generators[0].iter)
+    batch = items.batch if items else generators[0].iter
+    return batch if isinstance(batch, ast.Name) else None
 
 
 def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:
@@ -182,107 +152,78 @@ def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:
     return [loop for loop in loops if base.id in questions.targets(loop)]
 
 
-def _is_over_loader(file: File, loop: ast.For) -> bool:
-    """Return whether a loop goes over a data loader, which builds each batch from scratch."""
-    return any(file.types(name) == {LOADER} for name in questions.names_in(loop.iter))
-
-
-def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
-    """Make the loader pin the batch that is copied."""
-    for loop in _loops_over(file, call, base):
-        for name in questions.names_in(loop.iter):
-            maker = _maker(file, name)
-            if maker is not None and _lies_on_host(file, loop):
-                draft.replace(maker, with_argument(file.text, maker, "pin_memory=torch.cuda.is_available()"))
+def _loaders(file: File, loop: ast.For) -> list[ast.Name]:
+    """Return the names of data loaders that a loop goes over, which build each batch from scratch."""
+    return [name for name in questions.names_in(loop.iter) if file.types(name) == {LOADER}]
 
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:
     """Return the call that makes a data loader without pinning arguments."""
-    if file.types(name) != {LOADER}:
+    call = makers.made(file, name)
+    if not isinstance(call, ast.Call) or file.types(call) != {LOADER} or len(call.args) >= 8:
         return None
-    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
-    if len(stores) != 1:
-        return None
-    assign = file.parents[stores[0]]
-    value = assign.value if isinstance(assign, ast.Assign) else None
-    if not isinstance(value, ast.Call) or file.types(value) != {LOADER}:
-        return None
-    function = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-    known = any(k.arg in ("pin_memory", None) for k in value.keywords)
-    starred = any(isinstance(a, ast.Starred) for a in value.args)
-    return value if function == "DataLoader" and not known and not starred and len(value.args) < 8 else None
+    return call if makers.called(call) == "DataLoader" and makers.takes(call, "pin_memory") else None
 
 
 def _lies_on_host(file: File, loop: ast.For) -> bool:
     """Return whether none of the loader's tensors lies on the device, as the first use of each name shows."""
-    names = questions.targets(loop)
-    uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
     first: dict[str, ast.Name] = {}
-    for use in sorted(uses, key=lambda n: (n.lineno, n.col_offset)):
+    for use in sorted(questions.names_in(loop), key=lambda n: (n.lineno, n.col_offset)):
         first.setdefault(use.id, use)
-    return not any(t.on_device for use in first.values() for t in file.seen(use).tensors)
+    used = (first[name] for name in questions.targets(loop) if name in first)
+    return not any(t.on_device for use in used for t in file.seen(use).tensors)
 
 
 def _constructor(file: File, call: ast.Call) -> Draft | None:
     """Return the draft for `torch.tensor(list, device=…)`; the tensor on the host is a copy that nothing else holds."""
-    function = call.func
-    if not isinstance(function, ast.Attribute) or not questions.is_torch(function.value):
+    made, given = matched("torch.$function($data, ..., device=$device)", call), file.tensors(call)
+    if not made or made.function not in ("tensor", "as_tensor") or not given or len(call.args) > 1:
         return None
-    if function.attr not in ("tensor", "as_tensor"):
+    if not {k.arg for k in call.keywords} <= {"device", "dtype"} or not all(t.on_device for t in given):
         return None
-    if len(call.args) != 1 or not {k.arg for k in call.keywords} <= {"device", "dtype"}:
-        return None
-    device = next((k.value for k in call.keywords if k.arg == "device"), None)
-    data = call.args[0]
-    made = file.tensors(call)
-    on_device = bool(made) and all(tensor.on_device for tensor in made)
-    if device is None or not on_device or not _is_copied(file, function.attr, data):
+    copies_array = made.function == "tensor" and file.types(made.data) == {"numpy.ndarray"}
+    if not copies_array and not _holds_numbers(file, made.data):
         return None
     draft = Draft(file.text)
 
     def source(render: Render) -> str:
-        given = [render(data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
-        return f"{file.text.code(function)}({', '.join(given)}).to({render(device)}, non_blocking=True)"
+        parts = [render(made.data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
+        return f"{file.text.code(call.func)}({', '.join(parts)}).to({render(made.device)}, non_blocking=True)"
 
     draft.replace(call, source)
     return draft
 
 
-def _is_copied(file: File, name: str, data: ast.expr) -> bool:
-    """Return whether a constructor copies what it is given: numbers, or by `torch.tensor` an array."""
-    return _holds_numbers(file, data) or (name == "tensor" and file.types(data) == {"numpy.ndarray"})
-
-
 def _holds_numbers(file: File, node: ast.expr) -> bool:
     """Return whether a list, or a number, has no tensors in it."""
-    if isinstance(node, ast.Constant):
-        return True
-    if file.is_number(node):
+    if isinstance(node, ast.Constant) or file.is_number(node):
         return True
     if isinstance(node, ast.ListComp):
         return file.is_number(node.elt)
     seen = file.seen(node)
-    if not set(seen.types) <= {"list", "tuple", "range"} or not seen.types:
+    if not seen.types or not set(seen.types) <= {"list", "tuple", "range"}:
         return False
-    inner = set(seen.elements)
     nested = isinstance(node, ast.List | ast.Tuple) and all(_holds_numbers(file, e) for e in node.elts)
-    return inner <= {"int", "float", "bool"} or nested
+    return nested or set(seen.elements) <= {"int", "float", "bool"}
 
 
-def _index(file: File, node: ast.Subscript, shown: ast.AST, waits: int) -> Iterator[Proposal]:
+def _index(file: File, node: ast.Subscript, waits: int) -> Iterator[Proposal]:
     """Yield the proposal for `x[:, [0, 3]]`, whose list is copied at every use."""
-    draft = Draft(file.text)
-    if file.device_tensor(node.value) is None or not questions.is_path(node.value):
-        return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    lists = [part for part in parts if index_list(file, part)]
-    if len(lists) != 1 or any(file.tensors(part) for part in parts if not isinstance(part, ast.Slice)):
+    lists = [part for part in parts if _is_index_list(file, part)]
+    if file.device_tensor(node.value) is None or not questions.is_path(node.value) or len(lists) != 1:
         return
-    draft.replace(lists[0], moved(file, lists[0], node.value))
-    yield Proposal(
-        node=shown,
-        draft=draft,
-        rule="cpu-index",
-        change="copy the index list with non_blocking=True",
-        waits=waits,
-    )
+    if any(file.tensors(part) for part in parts if not isinstance(part, ast.Slice)):
+        return
+    draft, index = Draft(file.text), lists[0]
+    dtype = "" if isinstance(index, ast.List) and index.elts else ", dtype=torch.long"
+    code = file.text.code
+    draft.replace(index, f"torch.tensor({code(index)}{dtype}).to({code(node.value)}.device, non_blocking=True)")
+    change = "copy the index list with non_blocking=True"
+    yield Proposal(node=node, draft=draft, rule="cpu-index", change=change, waits=waits)
+
+
+def _is_index_list(file: File, node: ast.expr) -> bool:
+    """Return whether an index is a list of whole numbers, which torch copies to the device at every use."""
+    seen = file.seen(node)
+    return seen.types == ["list"] and seen.elements == ["int"]
