@@ -85,6 +85,17 @@ def assigned_where(file: File, x: ast.expr, mask: str, value: str) -> str:
     return f"{name}.copy_(torch.where({mask}, {value}, {name}))"
 
 
+def quotient(file: File, node: ast.expr, above: str, below: str) -> str:
+    """Return a fraction in the place of a node, in parentheses where the context binds tighter."""
+    closer = ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare
+    return f"({above} / {below})" if isinstance(file.parents[node], closer) else f"{above} / {below}"
+
+
+def count_of(file: File, x: ast.expr, mask: str, more: int) -> str:
+    """Return the source of the number of elements that a mask selects from a tensor with further dimensions."""
+    return f"{with_dims(mask, more, True)}.expand_as({file.text.code(x)}).sum()" if more else f"{mask}.sum()"
+
+
 def with_guard(file: File, statement: ast.stmt) -> ast.stmt:
     """Return a statement, or the `if` that holds it alone and only asks whether there is a GPU."""
     parent = file.parents[statement]

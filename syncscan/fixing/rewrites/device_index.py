@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
@@ -34,37 +35,32 @@ def find(file: File) -> Iterator[Proposal | Left]:
     if questions.names_several_devices(file):
         return
     for node in file.nodes:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            yield from _of(file, node, node.targets[0])
+        match node:
+            case ast.Assign(targets=[ast.Name() as name], value=value):
+                yield from _of(file, node, name, value)
 
 
-def _of(file: File, assign: ast.Assign, name: ast.Name) -> Iterator[Proposal]:
+def _of(file: File, assign: ast.Assign, name: ast.Name, value: ast.expr) -> Iterator[Proposal]:
     uses = _subscripts(file, name)
-    waits = sum(file.own_waits(file.parents[use] if _is_stored(use) else use) for use in uses)
-    runs = file.seen(assign.value).count
-    if not uses or not runs or waits - runs < FEWEST or not _is_index(file, assign.value):
+    waits = sum(file.own_waits(use if isinstance(use.ctx, ast.Load) else file.parents[use]) for use in uses)
+    runs = file.seen(value).count
+    if not uses or not runs or waits - runs < FEWEST or not _is_index(file, value):
         return
     base = next((use.value for use in uses if _is_bound_before(file, use.value, assign)), None)
     if base is None or not _stays(file, assign):
         return
     device = f"{file.text.code(base)}.device"
-    is_array = file.types(assign.value) == {"numpy.ndarray"}
+    is_array = file.types(value) == {"numpy.ndarray"}
 
     def moved(render: Render) -> str:
         if is_array:
-            return f"torch.as_tensor({render(assign.value)}, device={device})"
-        return f"{primary(assign.value, render)}.to({device})"
+            return f"torch.as_tensor({render(value)}, device={device})"
+        return f"{primary(value, render)}.to({device})"
 
     draft = Draft(file.text)
-    draft.replace(assign.value, moved)
-    yield Proposal(
-        node=uses[0],
-        draft=draft,
-        change="copy the index to the device once",
-        waits=waits - runs,
-        group=tuple(uses[1:]),
-        shared=True,
-    )
+    draft.replace(value, moved)
+    change, group = "copy the index to the device once", tuple(uses[1:])
+    yield Proposal(node=uses[0], draft=draft, change=change, waits=waits - runs, group=group, shared=True)
 
 
 def _subscripts(file: File, name: ast.Name) -> list[ast.Subscript]:
@@ -80,50 +76,38 @@ def _subscripts(file: File, name: ast.Name) -> list[ast.Subscript]:
     return subscripts if alone and known else []
 
 
-def _is_stored(subscript: ast.Subscript) -> bool:
-    return not isinstance(subscript.ctx, ast.Load)
-
-
 def _is_index(file: File, value: ast.expr) -> bool:
     """Return whether a value is an array or CPU tensor of whole numbers, whatever its length."""
-    if file.types(value) == {"numpy.ndarray"}:
-        return file.seen(value).elements == ["int64"] and _is_whole(value)
+    if file.types(value) == {"numpy.ndarray"}:  # of an empty list NumPy makes floats
+        return file.seen(value).elements == ["int64"] and (isinstance(value, ast.Subscript) or _is_whole(value))
     return bool(file.tensors(value)) and all(not t.on_device and t.dtype == "int64" for t in file.tensors(value))
 
 
 def _is_whole(value: ast.expr) -> bool:
-    """Return whether an array is of whole numbers even without elements; of an empty list NumPy makes floats."""
-    if isinstance(value, ast.Subscript):
-        return True
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _WHOLE
+    made = matched("$library.$function(...)", value)
+    return made is not None and made.function in _WHOLE
 
 
 def _is_bound_before(file: File, base: ast.expr, assign: ast.Assign) -> bool:
     """Return whether a name, or the object of an attribute, is certainly bound where an assignment stands."""
     while isinstance(base, ast.Attribute):
         base = base.value
-    if not isinstance(base, ast.Name):
+    if not isinstance(base, ast.Name) or (home := file.home_of(base)) is not file.scope_of(assign):
         return False
-    home = file.home_of(base)
     around = [n for n in [assign, *file.ancestors(assign)] if isinstance(n, ast.stmt)]
     blocks = [(file.block_of(n), n) for n in around]
-    stores = [n for n in file.names(home, base.id) if not isinstance(n.ctx, ast.Load)]
-    if home is not file.scope_of(assign):
-        return False
-    if not stores:
+    statements = [file.statement_of(store) for store in file.stores(base)]
+    if not statements:
         return any(isinstance(n, ast.arg) and n.arg == base.id for n in ast.walk(getattr(home, "args", ast.Pass())))
-    statements = [file.statement_of(store) for store in stores]
     earlier = all(s.lineno < assign.lineno for s in statements)
     return earlier and any(s in block and block.index(s) < block.index(n) for s in statements for block, n in blocks)
 
 
 def _stays(file: File, assign: ast.Assign) -> bool:
     """Return whether nothing writes to what an index is a part of, in the loop that makes it."""
-    value = assign.value
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _WHOLE:
+    if _is_whole(assign.value):
         return True
-    loops = file.loops_of(assign)
-    around = loops[-1] if loops else file.function_of(assign)
-    arrays = [n for n in ast.walk(value) if isinstance(n, ast.Name) and not file.is_number(n)]
+    around = [file.function_of(assign), *file.loops_of(assign)][-1]
+    arrays = [n for n in ast.walk(assign.value) if isinstance(n, ast.Name) and not file.is_number(n)]
     region, until = list(ast.walk(around)), getattr(around, "end_lineno", None) or assign.lineno
     return not any(memory.may_be_written(file, name, region, until) for name in arrays)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import questions
+from syncscan.facts.code_pattern import matched
+from syncscan.fixing import makers, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.gathered import Gathered, gathered, named_mask
 from syncscan.fixing.messages import Tensor
@@ -27,7 +28,7 @@ BEFORE = "result = torch.nn.functional.cross_entropy(x[hits], labels[hits])"
 AFTER = (
     "result = torch.nn.functional.cross_entropy(torch.where(hits[..., None], x, 0), labels.masked_fill(~hits, -100))"
 )
-_MODULES = ("F", "nn.functional", "torch.nn.functional")
+_FUNCTIONS = "F.$name | nn.functional.$name | torch.nn.functional.$name"
 _DISTANCES = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "smooth_l1_loss": "SmoothL1Loss", "huber_loss": "HuberLoss"}
 """Losses whose value is 0 where both tensors are 0 → the module that computes each."""
 _ENTROPIES = {"cross_entropy": "CrossEntropyLoss", "nll_loss": "NLLLoss"}
@@ -44,58 +45,44 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
-    name = _function(call)
-    options = call.keywords
+    name, maker = _function(call), call
     if not name:
-        name, maker = _module(file, call)
-        options = maker.keywords if maker is not None and not call.keywords and not maker.args else []
-        if maker is None or maker.args or call.keywords:
+        name, made = _module(file, call)
+        if made is None or made.args or call.keywords:
             return
-    reduction = _reduction(options)
+        maker = made
+    reduction = _reduction(maker.keywords)
     scores = gathered(file, call.args[0])
     goals = gathered(file, call.args[1], scores.mask) if scores is not None else None
-    if not reduction or scores is None or goals is None:
-        return
     draft = Draft(file.text)
-    hits = named_mask(file, call, scores.mask, draft)
-    if hits is None:
+    hits = (
+        named_mask(file, call, scores.mask, draft) if reduction and scores is not None and goals is not None else None
+    )
+    if scores is None or goals is None or hits is None:
         return
     if name in _ENTROPIES:
         written = _entropy(file, call, scores, goals, hits)
     else:
         written = _distance(file, call, scores, goals, hits, reduction)
-    if written is None:
-        return
-    draft.replace(call, written)
-    yield Proposal(
-        node=call,
-        draft=draft,
-        change="compute the loss over all elements, in which those outside of the mask count nothing",
-        waits=sum(file.seen(a).waits for a in call.args),
-    )
+    if written is not None:
+        draft.replace(call, written)
+        change = "compute the loss over all elements, in which those outside of the mask count nothing"
+        yield Proposal(node=call, draft=draft, change=change, waits=sum(file.seen(a).waits for a in call.args))
 
 
 def _function(call: ast.Call) -> str:
     """Return the name of the loss function that a call calls; empty for others."""
-    function = call.func
-    if not isinstance(function, ast.Attribute) or ast.unparse(function.value) not in _MODULES:
-        return ""
-    return function.attr if function.attr in _DISTANCES or function.attr in _ENTROPIES else ""
+    loss = matched(_FUNCTIONS, call.func)
+    return loss.name if loss and loss.name in {*_DISTANCES, *_ENTROPIES} else ""
 
 
 def _module(file: File, call: ast.Call) -> tuple[str, ast.Call | None]:
     """Return the function that a loss module calls, and the call that makes the module; empty for others."""
-    if not isinstance(call.func, ast.Name):
-        return "", None
-    home = file.home_of(call.func)
-    stores = [n for n in file.names(home, call.func.id) if not isinstance(n.ctx, ast.Load)]
-    assign = file.parents[stores[0]] if len(stores) == 1 else None
-    maker = assign.value if isinstance(assign, ast.Assign) else None
-    if not isinstance(maker, ast.Call):
-        return "", None
-    for function, module in {**_DISTANCES, **_ENTROPIES}.items():
-        if ast.unparse(maker.func) in (f"nn.{module}", f"torch.nn.{module}"):
-            return function, maker
+    maker = makers.made(file, call.func) if isinstance(call.func, ast.Name) else None
+    if isinstance(maker, ast.Call) and (module := matched("nn.$name | torch.nn.$name", maker.func)):
+        for function, name in {**_DISTANCES, **_ENTROPIES}.items():
+            if name == module.name:
+                return function, maker
     return "", None
 
 
@@ -112,11 +99,11 @@ def _reduction(options: list[ast.keyword]) -> str:
 
 def _tensors(file: File, scores: Gathered, goals: Gathered) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the kinds of the predictions, the targets and the mask."""
-    tensors = file.device_tensor(scores.tensors[0]), file.device_tensor(goals.tensors[0])
+    kinds = file.device_tensor(scores.tensors[0]), file.device_tensor(goals.tensors[0])
     mask = questions.mask_of(file, scores.mask)
-    if tensors[0] is None or tensors[1] is None or mask is None or tensors[0].dtype not in _PRECISE:
+    if kinds[0] is None or kinds[1] is None or mask is None or kinds[0].dtype not in _PRECISE:
         return None
-    return tensors[0], tensors[1], mask
+    return kinds[0], kinds[1], mask
 
 
 def _distance(file: File, call: ast.Call, scores: Gathered, goals: Gathered, hits: str, reduction: str) -> str | None:
@@ -139,13 +126,7 @@ def _distance(file: File, call: ast.Call, scores: Gathered, goals: Gathered, hit
     loss = f'{code(call.func)}({both}{options}, reduction="sum")'
     if reduction == "sum":
         return loss
-    count = f"{condition}.expand_as({code(scores.tensors[0])}).sum()" if more else f"{hits}.sum()"
-    return f"({loss} / {count})" if _binds_closer(file, call) else f"{loss} / {count}"
-
-
-def _binds_closer(file: File, call: ast.Call) -> bool:
-    parent = file.parents[call]
-    return isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare)
+    return questions.quotient(file, call, loss, questions.count_of(file, scores.tensors[0], hits, more))
 
 
 def _entropy(file: File, call: ast.Call, scores: Gathered, goals: Gathered, hits: str) -> str | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.gathered import Gathered, gathered, named_mask
@@ -27,6 +28,7 @@ RULES = ("boolean-index", "masked-select", "index-backward")
 SAFETY = Safety.SAFE
 BEFORE = "result = x[mask].mean()"
 AFTER = "result = torch.where(mask, x, 0).sum() / mask.sum()"
+_REDUCTIONS = "torch.$name($x) | $x.$name() | $x.$name($dim) | $x.$name(dim=$dim)"
 _PRECISE = frozenset("float32 float64 int64 int32 bool".split())
 
 
@@ -38,48 +40,29 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
-    function = call.func
-    if not isinstance(function, ast.Attribute) or function.attr not in ("sum", "mean"):
+    reduction = matched(_REDUCTIONS, call)
+    if not reduction or reduction.name not in ("sum", "mean"):
         return
-    inner, dim = function.value, _dimension(call)
-    if questions.is_torch(inner):
-        if len(call.args) != 1 or call.keywords:
-            return
-        inner, dim = call.args[0], None
-    elif dim == "other":
+    dim = getattr(reduction, "dim", None)
+    picked = gathered(file, reduction.x)
+    if (dim is not None and not matched("0", dim)) or picked is None or not _is_precise(file, picked):
         return
-    picked = gathered(file, inner)
-    if picked is None or not _is_precise(file, picked):
-        return
-    draft = _draft(file, call, function.attr, picked, dim)
+    draft = _draft(file, call, reduction.name, picked, "" if dim is None else "0")
     if draft is not None:
-        yield Proposal(
-            node=call,
-            draft=draft,
-            change=f"compute the {function.attr} over all elements with torch.where",
-            waits=file.seen(call).waits,
-        )
-
-
-def _dimension(call: ast.Call) -> str | None:
-    """Return `0` for a sum over the selected elements, None for one over all dimensions, and `other` for the rest."""
-    given = [*call.args, *(k.value for k in call.keywords if k.arg == "dim")]
-    if not given and not call.keywords:
-        return None
-    if len(given) == len(call.args) + len(call.keywords) == 1 and isinstance(given[0], ast.Constant):
-        return "0" if given[0].value == 0 else "other"
-    return "other"
+        change = f"compute the {reduction.name} over all elements with torch.where"
+        yield Proposal(node=call, draft=draft, change=change, waits=file.seen(call).waits)
 
 
 def _is_precise(file: File, picked: Gathered) -> bool:
     return all((t := file.device_tensor(x)) is not None and t.dtype in _PRECISE for x in picked.tensors)
 
 
-def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | None) -> Draft | None:
+def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str) -> Draft | None:
+    """Return the draft for a sum or mean over the selected elements (`0`), or over all dimensions (empty)."""
     tensor, mask = file.device_tensor(picked.tensors[0]), questions.mask_of(file, picked.mask)
     assert tensor is not None
     assert mask is not None
-    if dim == "0" and mask.dims != 1:
+    if dim and mask.dims != 1:
         return None
     draft, hits, simple = Draft(file.text), file.text.code(picked.mask), questions.is_simple(picked.mask)
     source = picked.source
@@ -91,20 +74,9 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
             return None
         source, hits, simple = source.replace(hits, fresh), fresh, True
     more = tensor.dims - mask.dims
-    condition = questions.with_dims(hits, more, simple)
-    picks = f"torch.where({condition}, {source}, 0)"
-    if name == "sum":
-        draft.replace(call, f"{picks}.sum({dim or ''})")
-    elif dim:
-        draft.replace(call, _ratio(file, call, f"{picks}.sum(0)", f"{hits}.sum()"))
-    else:
-        count = f"{condition}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
-        draft.replace(call, _ratio(file, call, f"{picks}.sum()", count))
+    total = f"torch.where({questions.with_dims(hits, more, simple)}, {source}, 0).sum({dim})"
+    if name == "mean":
+        count = f"{hits}.sum()" if dim else questions.count_of(file, picked.tensors[0], hits, more)
+        total = questions.quotient(file, call, total, count)
+    draft.replace(call, total)
     return draft
-
-
-def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:
-    """Return a fraction, in parentheses where the context binds tighter."""
-    parent = file.parents[call]
-    closer = isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare)
-    return f"({above} / {below})" if closer else f"{above} / {below}"
