@@ -73,8 +73,8 @@ class _Match:
     def _is_same(self, variable: str, code: Any) -> bool:
         first = self._parts.setdefault(variable, code)
         if isinstance(code, ast.expr):
-            same = isinstance(first, ast.expr) and ast.dump(first) == ast.dump(code)
-            return (first is code or same) and not isinstance(code, ast.Starred)
+            same = first is code or (isinstance(first, ast.expr) and ast.unparse(first) == ast.unparse(code))
+            return same and not isinstance(code, ast.Starred)
         return isinstance(code, str) and bool(first == code)
 
     def _begins(self, pattern: ast.Call, call: ast.Call) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
@@ -50,9 +51,8 @@ def _element(comprehension: _Comprehension) -> ast.expr:
 def _runs(file: File, comprehension: _Comprehension) -> int:
     """Return how often a comprehension ran whose numbers all are used; 0 for others."""
     if isinstance(comprehension, ast.GeneratorExp):
-        call = file.parents[comprehension]
-        takes = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _TAKES_ALL
-        if not takes or call.args != [comprehension] or call.keywords:  # type: ignore[attr-defined]
+        call = matched("$function($values)", file.parents[comprehension])
+        if not call or not isinstance(call.function, ast.Name) or call.function.id not in _TAKES_ALL:
             return 0
     return file.seen(comprehension.generators[0].iter).count
 
@@ -63,14 +63,8 @@ def _can_be_stacked(file: File, site: NumberRead, comprehension: _Comprehension)
     by_type = any(isinstance(n, ast.Attribute) and n.attr == "is_tensor" for n in inner)  # and of any dtype
     asynchronous = any(generator.is_async for generator in comprehension.generators)
     in_class = isinstance(file.parents[file.statement_of(comprehension)], ast.ClassDef)
-    return (
-        is_read_as_it_is(site)
-        and alone
-        and not by_type
-        and not asynchronous
-        and not in_class
-        and stands_first(file, comprehension)
-    )
+    plain = alone and not by_type and not asynchronous and not in_class
+    return plain and is_read_as_it_is(site) and stands_first(file, comprehension)
 
 
 def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs: int, name: str) -> Proposal:
@@ -90,28 +84,24 @@ def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs:
     if not _collected(file, site, comprehension):
         draft.put_before(file.statement_of(comprehension), gathered)
     draft.replace(comprehension, _numbers(file, comprehension, name))
-    return Proposal(
-        node=site.node,
-        draft=draft,
-        change="copy all numbers at once",
-        waits=file.own_waits(site.node) - runs,
-    )
+    waits = file.own_waits(site.node) - runs
+    return Proposal(node=site.node, draft=draft, change="copy all numbers at once", waits=waits)
 
 
 def _collected(file: File, site: NumberRead, comprehension: _Comprehension) -> str:
     """Return the name of a list or dictionary whose numbers a comprehension reads as they are; empty for others."""
     generator = comprehension.generators[0]
-    of, target = generator.iter, generator.target
     if len(comprehension.generators) > 1 or generator.ifs or not isinstance(site.of, ast.Name):
         return ""
+    code, of, names, types = file.text.code, generator.iter, [generator.target], {"list", "tuple"}
+    element = [site.of.id]
     if isinstance(comprehension, ast.DictComp):
-        items = isinstance(of, ast.Call) and isinstance(of.func, ast.Attribute) and of.func.attr == "items"
-        pair = target.elts if isinstance(target, ast.Tuple) else []
-        alike = [ast.unparse(n) for n in pair] == [ast.unparse(comprehension.key), site.of.id]
-        of = of.func.value if items and alike else target  # type: ignore[attr-defined]
-        return of.id if isinstance(of, ast.Name) and file.types(of) == {"dict"} else ""
-    plain = isinstance(of, ast.Name) and isinstance(target, ast.Name) and target.id == site.of.id
-    return of.id if plain and file.types(of) <= {"list", "tuple"} else ""  # type: ignore[attr-defined]
+        items, pair = matched("$of.items()", of), matched("$key, $value", generator.target)
+        if not items or not pair:
+            return ""
+        of, names, types = items.of, [pair.key, pair.value], {"dict"}
+        element.insert(0, code(comprehension.key))
+    return of.id if isinstance(of, ast.Name) and [*map(code, names)] == element and file.types(of) <= types else ""
 
 
 def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
@@ -121,16 +111,14 @@ def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
     else:
         source = f"torch.stack({name}).tolist() if {name} else []"
     outer = file.parents[comprehension]
-    alone = isinstance(outer, ast.Call) and len(outer.args) == 1 and not outer.keywords
-    if isinstance(comprehension, ast.GeneratorExp):
-        return f"({source})"  # the parentheses of the call, which are the generator's
-    return source if alone or isinstance(outer, ast.Assign | ast.AugAssign | ast.Return) else f"({source})"
+    alone = isinstance(outer, ast.Assign | ast.AugAssign | ast.Return) or matched("$function($values)", outer)
+    # a generator's parentheses are those of its call
+    return source if alone and not isinstance(comprehension, ast.GeneratorExp) else f"({source})"
 
 
 def _stays(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:
     """Return whether the next elements write to no memory of those before."""
-    of = site.of
-    if memory.is_new(file, of):
+    if memory.is_new(file, site.of):
         return True
     iterates = all(file.types(g.iter) and file.types(g.iter) <= _PLAIN for g in comprehension.generators)
-    return iterates and questions.is_pure(file, of)
+    return iterates and questions.is_pure(file, site.of)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow.early_reads import stands_first
@@ -49,15 +50,14 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 def _is_shown(file: File, site: NumberRead, statement: ast.stmt) -> bool:
     """Return whether a statement on a line of its own only shows the number in a progress bar."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    shows = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _BARS
+    call = matched("$bar.$shows(...)", statement.value) if isinstance(statement, ast.Expr) else None
     whole = statement.lineno == statement.end_lineno and questions.stands_alone(file, statement)
+    shows = call is not None and call.shows in _BARS
     return shows and whole and questions.is_pure(file, site.of) and stands_first(file, site.node)
 
 
 def _proposal(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> Proposal:
-    late = file.fresh("late")
-    draft = Draft(file.text)
+    late, draft = file.fresh("late"), Draft(file.text)
     indent, end = file.text.indent(statement), file.text.line_end
 
     def shown(render: Render) -> str:
@@ -70,11 +70,5 @@ def _proposal(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> 
     draft.replace(statement, shown)
     draft.replace(site.node, f"{late}[0].item()")
     draft.put_behind(statement, copied, f"{late}[1].record()")
-    return Proposal(
-        node=site.node,
-        draft=draft,
-        change="show the number one step later, copied without a wait",
-        waits=file.own_waits(site.node),
-        why=WHY,
-        shown_late=True,
-    )
+    change, waits = "show the number one step later, copied without a wait", file.own_waits(site.node)
+    return Proposal(node=site.node, draft=draft, change=change, waits=waits, why=WHY, shown_late=True)

@@ -11,6 +11,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
@@ -46,7 +47,8 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 def _name(site: NumberRead) -> ast.Name | None:
     """Return the name whose tensor is read: of `loss`, `loss.data`."""
-    of = site.of.value if isinstance(site.of, ast.Attribute) and site.of.attr == "data" else site.of
+    data = matched("$x.data", site.of)
+    of = data.x if data else site.of
     return of if isinstance(of, ast.Name) else None
 
 
@@ -57,13 +59,12 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     last = next((n for n in [other.node, *file.ancestors(other.node)] if n in block), None)
     if name is None or last is None or not may_go_first(file, first):
         return False
-    if file.scope_of(other.node) is not file.scope_of(first.node):
+    scope = file.scope_of(first.node)
+    if file.scope_of(other.node) is not scope or file.home_of(name) is not scope or file.seen(name).version:
         return False
     between = block[block.index(anchor) : block.index(last) + 1]
     nodes = [n for statement in between for n in ast.walk(statement)]
-    if file.home_of(name) is not file.scope_of(name) or file.seen(name).version:
-        return False
-    rebound = any(isinstance(n, ast.Name) and n.id == name.id and not isinstance(n.ctx, ast.Load) for n in nodes)
+    rebound = any(store in nodes for store in file.stores(name))
     return (
         not rebound
         and not memory.may_change(file, name, nodes, anchor.lineno)
@@ -74,46 +75,37 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
 def _times(file: File, first: NumberRead, other: NumberRead, nodes: Sequence[ast.AST]) -> bool:
     """Return whether a clock may be read for what runs between two reads."""
     function = file.function_of(first.node)
-    reads = {site.node for site in sites(file)}
     if not any(file.function_of(clock) is function for clock in clock_reads.clocks(file)):
         return False
-    after = {*reads, *file.ancestors(other.node)}
+    after = {*(site.node for site in sites(file)), *file.ancestors(other.node)}
     return not all(_only_prints(n) for n in nodes if isinstance(n, ast.Call) and n not in after)
 
 
 def _only_prints(call: ast.Call) -> bool:
     """Return whether a call only writes text, so that no time is taken of it: `print`, `"…".format`."""
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr == "format" and isinstance(function.value, ast.Constant)
-    return isinstance(function, ast.Name) and function.id in ("print", "str", "len")
+    form = matched("$text.format(...)", call)
+    writes = matched("print(...) | str(...) | len(...)", call)
+    return writes is not None or (form is not None and isinstance(form.text, ast.Constant))
 
 
 def _proposal(file: File, reads: Sequence[NumberRead]) -> Proposal:
     first, draft = reads[0], Draft(file.text)
     anchor = file.statement_of(first.node)
     target = anchor.targets[0] if isinstance(anchor, ast.Assign) and anchor.value is first.node else None
-    kept = _kept_name(file, target, reads[-1]) if isinstance(target, ast.Name) else ""
-    name = kept or name_of_number(file, first)
-    if not kept:
+    given = isinstance(target, ast.Name) and _is_kept(file, target, reads[-1])
+    name = file.text.code(target) if given and target is not None else name_of_number(file, first)
+    if not given:
         draft.put_before(anchor, f"{name} = {file.text.code(first.node)}")
         draft.replace(first.node, name)
     for site in reads[1:]:
         draft.replace(site.node, name)
-    return Proposal(
-        node=first.node,
-        draft=draft,
-        change="read the number once",
-        waits=sum(file.own_waits(site.node) for site in (reads[1:] if kept else reads)),
-        group=tuple(site.node for site in reads[1:]),
-        shared=True,
-    )
+    waits = sum(file.own_waits(site.node) for site in (reads[1:] if given else reads))
+    group = tuple(site.node for site in reads[1:])
+    return Proposal(node=first.node, draft=draft, change="read the number once", waits=waits, group=group, shared=True)
 
 
-def _kept_name(file: File, target: ast.Name, last: NumberRead) -> str:
-    """Return the name that the first read is assigned to, if it still has that number at the last."""
-    end = file.text.span(last.node)[1]
-    begin = file.text.span(target)[0]
-    stores = (n for n in file.names(file.home_of(target), target.id) if not isinstance(n.ctx, ast.Load))
-    again = any(n is not target and begin <= file.text.span(n)[0] <= end for n in stores)
-    return "" if again or file.home_of(target) is not file.scope_of(target) else target.id
+def _is_kept(file: File, target: ast.Name, last: NumberRead) -> bool:
+    """Return whether the name that the first read is assigned to still has that number at the last."""
+    begin, end = file.text.span(target)[0], file.text.span(last.node)[1]
+    again = any(n is not target and begin <= file.text.span(n)[0] <= end for n in file.stores(target))
+    return not again and file.home_of(target) is file.scope_of(target)

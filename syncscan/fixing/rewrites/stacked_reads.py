@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from syncscan.fixing import questions
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
 from syncscan.fixing.flow.reads_at_once import stacked
 from syncscan.fixing.program_file import File
@@ -44,64 +45,58 @@ def find(file: File) -> Iterator[Proposal | Left]:
     if questions.names_several_devices(file):
         return
     reads = {site.node: site for site in sites(file)}
-    series: list[tuple[ast.Assign, NumberRead]] = []
+    series: list[_Read] = []
     for statement in sorted((n for n in file.nodes if isinstance(n, ast.stmt)), key=lambda n: (n.lineno, n.col_offset)):
-        site = _read_by(file, statement, reads)
-        if site is None or not _continues(file, series, statement, site):
+        read = _read_by(file, statement, reads)
+        if read is None or not _continues(file, series, read):
             yield from _of(file, series)
             series = []
-        if site is not None:
-            assert isinstance(statement, ast.Assign)
-            series.append((statement, site))
+        series += [read] if read else []
     yield from _of(file, series)
 
 
-def _read_by(file: File, statement: ast.stmt, reads: dict[ast.expr, NumberRead]) -> NumberRead | None:
+class _Read(NamedTuple):
+    """A statement that assigns a read number to a name."""
+
+    statement: ast.Assign
+    name: ast.Name
+    site: NumberRead
+
+
+def _read_by(file: File, statement: ast.stmt, reads: dict[ast.expr, NumberRead]) -> _Read | None:
     """Return the read that a statement assigns to a name, if it can be one of several."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target, site = statement.targets[0], reads.get(statement.value)
-    if not isinstance(target, ast.Name) or site is None or site.count < FEWEST:
-        return None
-    as_it_is = is_read_as_it_is(site) and questions.is_pure(file, site.of)
-    return site if as_it_is and _stands_bare(file, statement) and not _steers(file, target) else None
+    match statement:
+        case ast.Assign(targets=[ast.Name() as name], value=value) if value in reads:
+            site = reads[value]
+        case _:
+            return None
+    as_it_is = site.count >= FEWEST and is_read_as_it_is(site) and questions.is_pure(file, site.of)
+    fits = as_it_is and _stands_bare(file, statement) and not _steers(file, name)
+    return _Read(statement, name, site) if fits else None
 
 
-def _continues(
-    file: File, series: Sequence[tuple[ast.Assign, NumberRead]], statement: ast.stmt, site: NumberRead
-) -> bool:
+def _continues(file: File, series: Sequence[_Read], read: _Read) -> bool:
     """Return whether a statement may be read with those before it; the first of a series may."""
     if not series:
         return True
-    last, first = series[-1][0], series[0][1]
-    block = file.block_of(statement)
-    follows = last in block and block.index(statement) == block.index(last) + 1
-    names = {target.id for one, _ in series for target in one.targets if isinstance(target, ast.Name)}
-    own = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-    return follows and site.tensor.dtype == first.tensor.dtype and site.count == first.count and not names & own
+    first, last, block = series[0].site, series[-1].statement, file.block_of(read.statement)
+    follows = last in block and block.index(read.statement) == block.index(last) + 1
+    own = {n.id for n in ast.walk(read.statement) if isinstance(n, ast.Name)}
+    alike = read.site.tensor.dtype == first.tensor.dtype and read.site.count == first.count
+    return follows and alike and not own & {earlier.name.id for earlier in series}
 
 
-def _of(file: File, series: Sequence[tuple[ast.Assign, NumberRead]]) -> Iterator[Proposal]:
-    if len(series) < 2 or any(isinstance(n, ast.Try) for n in file.ancestors(series[0][0])):
+def _of(file: File, series: Sequence[_Read]) -> Iterator[Proposal]:
+    if len(series) < 2 or any(isinstance(n, ast.Try) for n in file.ancestors(series[0].statement)):
         return
-    statements, reads = [one for one, _ in series], [site for _, site in series]
-    draft = Draft(file.text)
-    draft.replace(statements[0], lambda render: _written(file, statements, reads, render))
-    for statement in statements[1:]:
-        draft.remove(statement)
-    yield Proposal(
-        node=reads[0].node,
-        draft=draft,
-        change="copy the numbers of these statements at once",
-        waits=sum(file.own_waits(site.node) for site in reads) - reads[0].count,
-        group=tuple(site.node for site in reads[1:]),
-        shared=True,
-    )
-
-
-def _written(file: File, statements: Sequence[ast.Assign], reads: Sequence[NumberRead], render: Render) -> str:
-    names = [file.text.code(one.targets[0]) for one in statements]
-    return stacked(file, statements[0], names, reads, render)
+    names, reads = [read.name.id for read in series], [read.site for read in series]
+    first, draft = series[0].statement, Draft(file.text)
+    draft.replace(first, lambda render: stacked(file, first, names, reads, render))
+    for read in series[1:]:
+        draft.remove(read.statement)
+    waits = sum(file.own_waits(site.node) for site in reads) - reads[0].count
+    change, group = "copy the numbers of these statements at once", tuple(site.node for site in reads[1:])
+    yield Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
 
 
 def _stands_bare(file: File, statement: ast.stmt) -> bool:
@@ -113,8 +108,7 @@ def _stands_bare(file: File, statement: ast.stmt) -> bool:
 
 def _steers(file: File, target: ast.Name) -> bool:
     """Return whether a name controls what the host runs, or is an index or a size."""
-    uses = (n for n in file.names(file.home_of(target), target.id) if isinstance(n.ctx, ast.Load))
-    return any(isinstance(outer, _STEERS) for use in uses for outer in _around(file, use))
+    return any(isinstance(outer, _STEERS) for use in file.loads(target) for outer in _around(file, use))
 
 
 def _around(file: File, use: ast.Name) -> Iterator[ast.AST]:

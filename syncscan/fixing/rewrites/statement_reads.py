@@ -51,10 +51,8 @@ def _kind(site: NumberRead) -> str:
 
 def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Proposal:
     draft = Draft(file.text)
-    by_source: dict[str, NumberRead] = {}
-    for site in reads:
-        by_source.setdefault(file.text.code(site.of), site)
-    different = list(by_source.values())
+    code = [file.text.code(site.of) for site in reads]
+    different = [site for number, site in enumerate(reads) if code.index(code[number]) == number]
     container = _takes_all(statement, reads)
     if container is not None and len(different) == len(reads):
         draft.replace(container, lambda render: _at_once(file, statement, different, render))
@@ -65,29 +63,23 @@ def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> P
         draft.put_before(
             statement, lambda render: stacked(file, statement, [*names.values()], different, render, in_front=True)
         )
-        for site in reads:
-            draft.replace(site.node, names[file.text.code(site.of)])
-    return Proposal(
-        node=reads[0].node,
-        draft=draft,
-        change="copy the numbers of this statement at once",
-        waits=sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0),
-        group=tuple(site.node for site in reads[1:]),
-        shared=True,
-    )
+        for site, source in zip(reads, code, strict=True):
+            draft.replace(site.node, names[source])
+    waits = sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0)
+    change, group = "copy the numbers of this statement at once", tuple(site.node for site in reads[1:])
+    return Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
 
 
 def _takes_all(statement: ast.stmt, reads: Sequence[NumberRead]) -> ast.expr | None:
     """Return the tuple of a statement that returns or unpacks exactly these numbers."""
-    value = getattr(statement, "value", None)
-    if not isinstance(value, ast.Tuple) or value.elts != [site.node for site in reads]:
-        return None
-    return value if isinstance(statement, ast.Return) or _unpacks(statement) else None
-
-
-def _unpacks(statement: ast.stmt) -> bool:
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return bool(targets) and all(isinstance(target, ast.Tuple) for target in targets)
+    match statement:
+        case ast.Return(value=ast.Tuple(elts=numbers) as value):
+            takes = True
+        case ast.Assign(targets=targets, value=ast.Tuple(elts=numbers) as value):
+            takes = all(isinstance(target, ast.Tuple) for target in targets)
+        case _:
+            return None
+    return value if takes and numbers == [site.node for site in reads] else None
 
 
 def _at_once(file: File, statement: ast.stmt, reads: Sequence[NumberRead], render: Render) -> str:
