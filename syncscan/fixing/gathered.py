@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
@@ -111,15 +112,15 @@ class _GatherReader:
     def _of(self, node: ast.expr) -> str | None:
         if (parts := selection(node)) is not None:
             return self._source_of_selection(node, *parts)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
-            return self._of_pair(node, node.left, node.right)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDER):
-            return self._of_pair(node, node.left, node.comparators[0])
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert):
-            inner = self._of(node.operand)
-            return None if inner is None else self._replaced(node, [(node.operand, inner)])
-        if isinstance(node, ast.Call):
-            return self._of_call(node)
+        match node:
+            case ast.BinOp(op=op) if isinstance(op, _OPERATIONS):
+                return self._with(node, node.left, node.right)
+            case ast.Compare(ops=[op], comparators=[right]) if isinstance(op, _ORDER):
+                return self._with(node, node.left, right)
+            case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=operand):
+                return self._with(node, operand)
+        if isinstance(node, ast.Call) and (call := matched("$x.$method(...)", node)):
+            return self._of_call(node, call.x, call.method)
         return self._number(node)
 
     def _source_of_selection(self, node: ast.expr, of: ast.expr, by: ast.expr) -> str | None:
@@ -136,39 +137,30 @@ class _GatherReader:
         source = file.text.code(of)
         return source if questions.is_simple(of) else f"({source})"
 
-    def _of_pair(self, node: ast.expr, first: ast.expr, second: ast.expr) -> str | None:
-        """Return the source of an operation or comparison of two expressions."""
-        left, right = self._of(first), self._of(second)
-        if left is None or right is None:
-            return None
-        return self._replaced(node, [(first, left), (second, right)])
-
-    def _replaced(self, node: ast.expr, parts: list[tuple[ast.expr, str]]) -> str:
-        """Return the source of an expression with other sources for parts of it, which keep their parentheses."""
+    def _with(self, node: ast.expr, *parts: ast.expr) -> str | None:
+        """Return the source of an expression with what its parts become, which keep their parentheses."""
         text = self._file.text
         at, end = text.span(node)
         source = ""
-        for part, new in parts:
+        for part in parts:
+            new = self._of(part)
+            if new is None:
+                return None
             begin, behind = text.span(part)
             source, at = source + text.text[at:begin] + new, behind
         return source + text.text[at:end]
 
-    def _of_call(self, node: ast.Call) -> str | None:
-        function = node.func
-        if not isinstance(function, ast.Attribute):
+    def _of_call(self, node: ast.Call, x: ast.expr, method: str) -> str | None:
+        if method in _COMPARISONS and len(node.args) == 1 and not node.keywords:
+            return self._with(node, x, node.args[0])
+        if method not in _METHODS | _WITHOUT_GRADIENTS:
             return self._number(node)
-        if function.attr in _COMPARISONS and len(node.args) == 1 and not node.keywords:
-            return self._of_pair(node, function.value, node.args[0])
-        if function.attr not in _METHODS | _WITHOUT_GRADIENTS:
-            return self._number(node)
-        inner = self._of(function.value)
+        inner = self._of(x)
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         if inner is None or not all(questions.constant(self._file, a) for a in given):
             return None
-        names = ["" for _ in node.args] + [f"{keyword.arg}=" for keyword in node.keywords]
-        arguments = ", ".join(name + self._file.text.code(a) for name, a in zip(names, given, strict=True))
-        whole = inner if questions.is_simple(function.value) else f"({inner})"
-        return f"{whole}.{function.attr}({arguments})"
+        arguments = ", ".join(self._file.text.code(part) for part in (*node.args, *node.keywords))
+        return f"{inner if questions.is_simple(x) else f'({inner})'}.{method}({arguments})"
 
     def _number(self, node: ast.expr) -> str | None:
         """Return the source of a number or 0-dimensional tensor; None for other expressions."""
@@ -182,13 +174,8 @@ class _GatherReader:
 
 def selection(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     """Return tensor and mask of `x[mask]`, `x.masked_select(mask)` and `torch.masked_select(x, mask)`."""
-    if isinstance(node, ast.Subscript):
-        return node.value, node.slice
-    function = node.func if isinstance(node, ast.Call) and not node.keywords else None
-    if not isinstance(node, ast.Call) or not isinstance(function, ast.Attribute) or function.attr != "masked_select":
-        return None
-    given = node.args if questions.is_torch(function.value) else [function.value, *node.args]
-    return (given[0], given[1]) if len(given) == 2 else None
+    parts = matched("$x[$mask] | torch.masked_select($x, $mask) | $x.masked_select($mask)", node)
+    return (parts.x, parts.mask) if parts else None
 
 
 def _around_selections(node: ast.AST) -> Iterator[ast.AST]:
@@ -200,23 +187,23 @@ def _around_selections(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _begins(shapes: list[list[int]], masks: list[list[int]]) -> bool:
-    return any(shape[: len(mask)] == mask for shape in shapes for mask in masks) and all(
-        any(shape[: len(mask)] == mask for mask in masks) for shape in shapes
-    )
+    return bool(shapes and masks) and all(any(shape[: len(mask)] == mask for mask in masks) for shape in shapes)
 
 
 def _is_linear(node: ast.expr) -> bool:
     """Return whether the gradient of each element is a constant, whatever the elements are."""
-    for inner in _around_selections(node):
-        if isinstance(inner, ast.BinOp):
-            sides = _selects(inner.left), _selects(inner.right)
-            scales = isinstance(inner.op, ast.Mult) and not all(sides)
-            divides = isinstance(inner.op, ast.Div) and not sides[1]
-            if not (isinstance(inner.op, ast.Add | ast.Sub) or scales or divides):
-                return False
-        if (name := _method(inner)) and name not in _LINEAR:
-            return False
-    return True
+    return all(_is_linear_part(part) for part in _around_selections(node))
+
+
+def _is_linear_part(part: ast.AST) -> bool:
+    match part:
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            return True
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return not (_selects(left) and _selects(right))
+        case ast.BinOp(op=op, right=right):
+            return isinstance(op, ast.Div) and not _selects(right)
+    return _method(part) in ("", *_LINEAR)
 
 
 def _selects(node: ast.AST) -> bool:
@@ -225,5 +212,5 @@ def _selects(node: ast.AST) -> bool:
 
 def _method(node: ast.AST) -> str:
     """Return the name of the method that computes with what a mask selects; empty for other nodes."""
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and selection(node) is None
-    return node.func.attr if called else ""  # type: ignore[attr-defined]
+    call = matched("$x.$method(...)", node) if selection(node) is None else None
+    return call.method if call else ""

@@ -26,6 +26,11 @@ def maker(origin: ast.expr | None) -> ast.Call | None:
     return origin if isinstance(origin, ast.Call) else None
 
 
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """Return what a call is given by name."""
+    return next((k.value for k in call.keywords if k.arg == name), None)
+
+
 def called(call: ast.Call) -> str:
     """Return the last name of a called function or method; empty for what has none."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

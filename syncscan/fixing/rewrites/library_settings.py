@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import makers, questions
 from syncscan.fixing.arguments import with_argument
 from syncscan.fixing.edits import Draft
@@ -65,11 +66,8 @@ _BAR = _Setting(
     change="log with prog_bar=False, as the Trainer draws no bar",
     why="trainer.progress_bar_metrics doesn't have the value any more",
 )
-_METRICS, _COLLECTION, _AGGREGATES = (
-    "torchmetrics.classification.",
-    "torchmetrics.collections.",
-    "torchmetrics.aggregation.",
-)
+_METRICS = "torchmetrics.classification."
+_LOG = "$module.log(..., prog_bar=$shown) | $module.log_dict(..., prog_bar=$shown)"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -77,104 +75,75 @@ def find(file: File) -> Iterator[Proposal | Left]:
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST:
             yield from _of_metric(file, node)
-    yield from _of_trainer(file)
+    if (trainer := makers.only(file, "transformers.training_args")) is not None:
+        for statement in file.waiting_for(_FILTER.argument):
+            yield from _given(file, statement, _FILTER, [trainer])
     yield from _of_bar(file)
 
 
 def _of_metric(file: File, call: ast.Call) -> Iterator[Proposal]:
     """Yield the proposal for a call of a metric, or of a function that computes one."""
-    if _is_functional(file, call):
-        yield from _proposals(file, call, _CHECK, [call])
+    if makers.full_name(file, call.func).startswith("torchmetrics.functional."):
+        yield from _given(file, call, _CHECK, [call])
         return
-    used = _used(file, call)
-    if used is None:
-        return
+    used = _metric(call)
     origin = makers.made(file, used)
     types = file.types(used) or (file.types(origin) if origin is not None else set())
     maker = makers.maker(origin)
     if maker is None or not types:
         return
     if all(name.startswith(_METRICS) for name in types):
-        yield from _proposals(file, call, _CHECK, [maker])
-    elif all(name.startswith(_COLLECTION) for name in types):
-        yield from _proposals(file, call, _CHECK, _members(file, maker))
-    elif all(name.startswith(_AGGREGATES) for name in types) and not _is_weighted(file, used):
-        yield from _proposals(file, call, _NAN, [maker])
+        yield from _given(file, call, _CHECK, [maker])
+    elif all(name.startswith("torchmetrics.collections.") for name in types):
+        yield from _given(file, call, _CHECK, _members(file, maker))
+    elif all(name.startswith("torchmetrics.aggregation.") for name in types) and not _is_weighted(file, used):
+        yield from _given(file, call, _NAN, [maker])
 
 
-def _used(file: File, call: ast.Call) -> ast.expr | None:
+def _metric(call: ast.Call) -> ast.expr:
     """Return the metric of `metric(x)` and `metric.update(x)`."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and function.attr in ("update", "forward"):
-        return function.value
-    return function if isinstance(function, ast.Name | ast.Attribute) else None
-
-
-def _is_functional(file: File, call: ast.Call) -> bool:
-    """Return whether a call is of a function of torchmetrics.functional, by the file's imports."""
-    return makers.full_name(file, call.func).startswith("torchmetrics.functional.")
+    method = matched("$metric.update | $metric.forward", call.func)
+    return method.metric if method else call.func
 
 
 def _members(file: File, maker: ast.Call) -> list[ast.Call]:
     """Return the calls that make the classification metrics of a collection."""
-    inside = (n for argument in [*maker.args, *maker.keywords] for n in ast.walk(argument))
+    inside = [n for argument in [*maker.args, *maker.keywords] for n in ast.walk(argument)]
     calls = [n for n in inside if isinstance(n, ast.Call)]
     return [n for n in calls if (types := file.types(n)) and all(name.startswith(_METRICS) for name in types)]
 
 
 def _is_weighted(file: File, used: ast.expr) -> bool:
     """Return whether a metric may be given weights, which it ignores without the check."""
-    calls = (n for n in file.nodes if isinstance(n, ast.Call))
-    own = [n for n in calls if (of := _used(file, n)) is not None and questions.same_source(file, of, used)]
-    return any(len(n.args) != 1 or n.keywords or isinstance(n.args[0], ast.Starred) for n in own)
-
-
-def _of_trainer(file: File) -> Iterator[Proposal]:
-    """Yield the proposals for the filter of transformers' Trainer."""
-    maker = makers.only(file, "transformers.training_args")
-    for node in file.waiting_for(_FILTER.argument) if maker is not None else ():
-        assert maker is not None
-        yield from _proposals(file, node, _FILTER, [maker])
+    calls = [n for n in file.nodes if isinstance(n, ast.Call) and questions.same_source(file, _metric(n), used)]
+    return not all(matched("$metric($value)", n) for n in calls)
 
 
 def _of_bar(file: File) -> Iterator[Proposal]:
     """Yield the proposals for values that Lightning reads for a bar that isn't drawn."""
-    calls = [n for n in file.nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    given = [k for n in calls if n.func.attr in ("log", "log_dict") for k in n.keywords]  # type: ignore[attr-defined]
-    logs = [k for k in given if k.arg == "prog_bar" and _is(k.value, True)]
-    if not logs or not _draws_no_bar(file):
+    trainer = makers.only(file, "lightning.pytorch.trainer.", "pytorch_lightning.trainer.")
+    hidden = matched("$trainer(..., enable_progress_bar=False)", trainer)
+    if not hidden or file.attributes("progress_bar_metrics"):
         return
-    for node in file.waiting_for(_BAR.argument):
+    calls = (matched(_LOG, node) for node in file.nodes)
+    logs = [call.shown for call in calls if call and matched("True", call.shown)]
+    for node in file.waiting_for(_BAR.argument) if logs else ():
         draft = Draft(file.text)
-        for keyword in logs:
-            draft.replace(keyword.value, "False")
+        for shown in logs:
+            draft.replace(shown, "False")
         yield _proposal(file, node, _BAR, draft)
 
 
-def _draws_no_bar(file: File) -> bool:
-    """Return whether the file's only Trainer has no bar, and nothing there asks for the bar's values."""
-    trainer = makers.only(file, "lightning.pytorch.trainer.", "pytorch_lightning.trainer.")
-    hidden = trainer is not None and any(
-        k.arg == "enable_progress_bar" and _is(k.value, False) for k in trainer.keywords
-    )
-    return hidden and not file.attributes("progress_bar_metrics")
-
-
-def _is(node: ast.expr, value: bool) -> bool:
-    return isinstance(node, ast.Constant) and node.value is value
-
-
-def _proposals(file: File, node: ast.stmt | ast.expr, setting: _Setting, given: list[ast.Call]) -> Iterator[Proposal]:
+def _given(file: File, node: ast.stmt | ast.expr, setting: _Setting, calls: list[ast.Call]) -> Iterator[Proposal]:
     """Yield the proposal that gives each of some calls the setting."""
     name = setting.argument.partition("=")[0]
-    if not given or not file.waits_for(node, setting.argument):
+    if not calls or not file.waits_for(node, setting.argument):
         return
-    draft = Draft(file.text)
-    for call in given:
-        if not makers.takes(call, name) or not questions.is_path(call.func):
-            return
-        draft.replace(call, with_argument(file.text, call, setting.argument))
-    yield _proposal(file, node, setting, draft)
+    if all(makers.takes(call, name) and questions.is_path(call.func) for call in calls):
+        draft = Draft(file.text)
+        for call in calls:
+            draft.replace(call, with_argument(file.text, call, setting.argument))
+        yield _proposal(file, node, setting, draft)
 
 
 def _proposal(file: File, node: ast.AST, setting: _Setting, draft: Draft) -> Proposal:

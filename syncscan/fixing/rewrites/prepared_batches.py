@@ -50,43 +50,40 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Iterator[Proposal | Left]:
-    pins = next((k.value for k in arguments.keywords if k.arg == "dataloader_pin_memory"), None)
+    pins = makers.keyword(arguments, "dataloader_pin_memory")
     if isinstance(pins, ast.Constant) and not pins.value:
         yield Left(node, NOT_PINNED.format("dataloader_pin_memory=False"), SETTING)
     elif pins is None and makers.takes(arguments, "accelerator_config") and questions.is_path(arguments.func):
-        draft = Draft(file.text)
-        draft.replace(arguments, with_argument(file.text, arguments, 'accelerator_config={"non_blocking": True}'))
-        yield _proposal(file, node, draft, 'accelerator_config={"non_blocking": True}')
+        draft, words = Draft(file.text), 'accelerator_config={"non_blocking": True}'
+        draft.replace(arguments, with_argument(file.text, arguments, words))
+        yield _proposal(file, node, draft, words)
 
 
 def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Iterator[Proposal | Left]:
     loaders = [n for n in file.nodes if isinstance(n, ast.Call) and _makes_loader(file, n)]
-    unpinned = [n for n in loaders if _pins(n) is None]
-    given = [k for k in map(_pins, loaders) if k is not None]
-    if any(isinstance(k.value, ast.Constant) and not k.value.value for k in given):
+    pins = [makers.keyword(n, "pin_memory") for n in loaders]
+    if any(isinstance(value, ast.Constant) and not value.value for value in pins):
         yield Left(node, NOT_PINNED.format("pin_memory=False"), SETTING)
         return
     if not loaders or not all(makers.takes(n) and len(n.args) < 8 for n in loaders):
         return
-    draft = Draft(file.text)
-    given_one = _given(file, accelerator)
-    if given_one is not None:
-        argument = "non_blocking=True"
-        draft.replace(given_one, with_argument(file.text, given_one, argument))
-    else:
+    draft, argument = Draft(file.text), "non_blocking=True"
+    maker = _given(file, accelerator)
+    if maker is None:
         configuration = _configuration(file, accelerator, draft)
         if not configuration or not makers.takes(accelerator, "dataloader_config"):
             return
-        argument = f"dataloader_config={configuration}(non_blocking=True)"
-        draft.replace(accelerator, with_argument(file.text, accelerator, argument))
-    for loader in unpinned:
-        draft.replace(loader, with_argument(file.text, loader, "pin_memory=torch.cuda.is_available()"))
+        maker, argument = accelerator, f"dataloader_config={configuration}(non_blocking=True)"
+    draft.replace(maker, with_argument(file.text, maker, argument))
+    for loader, value in zip(loaders, pins, strict=True):
+        if value is None:
+            draft.replace(loader, with_argument(file.text, loader, "pin_memory=torch.cuda.is_available()"))
     yield _proposal(file, node, draft, argument)
 
 
 def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
     """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
-    value = next((k.value for k in accelerator.keywords if k.arg == "dataloader_config"), None)
+    value = makers.keyword(accelerator, "dataloader_config")
     call = makers.made(file, value) if isinstance(value, ast.Name) else value
     if not isinstance(call, ast.Call) or not makers.takes(call, "non_blocking") or call.args:
         return None
@@ -98,20 +95,14 @@ def _makes_loader(file: File, call: ast.Call) -> bool:
     return makers.full_name(file, call.func).endswith(".DataLoader") and file.types(call) == {LOADER}
 
 
-def _pins(call: ast.Call) -> ast.keyword | None:
-    return next((k for k in call.keywords if k.arg == "pin_memory"), None)
-
-
 def _configuration(file: File, accelerator: ast.Call, draft: Draft) -> str:
     """Return how the file names the configuration's class, and have the draft import it; empty where it can't."""
     function = accelerator.func
-    if isinstance(function, ast.Attribute):  # accelerate.Accelerator
-        module = file.text.code(function.value)
-        return f"{module}.{CONFIGURATION}" if makers.full_name(file, function) == "accelerate.Accelerator" else ""
     if makers.full_name(file, function) != "accelerate.Accelerator":
         return ""
-    own = ast.Name(CONFIGURATION, ast.Load())
-    if makers.full_name(file, own) == f"accelerate.{CONFIGURATION}":
+    if isinstance(function, ast.Attribute):  # accelerate.Accelerator
+        return f"{file.text.code(function.value)}.{CONFIGURATION}"
+    if makers.full_name(file, ast.Name(CONFIGURATION)) == f"accelerate.{CONFIGURATION}":
         return CONFIGURATION
     names = (a for n in file.nodes if isinstance(n, ast.ImportFrom) and n.module == "accelerate" for a in n.names)
     alias = next((a for a in names if a.name == "Accelerator" and a.asname is None), None)
@@ -123,10 +114,5 @@ def _configuration(file: File, accelerator: ast.Call, draft: Draft) -> str:
 
 
 def _proposal(file: File, node: ast.AST, draft: Draft, argument: str) -> Proposal:
-    return Proposal(
-        node=node,
-        draft=draft,
-        change=f"copy batches without waiting, by {argument}",
-        waits=file.waits_for(node, SETTING),
-        setting=SETTING,
-    )
+    change, waits = f"copy batches without waiting, by {argument}", file.waits_for(node, SETTING)
+    return Proposal(node=node, draft=draft, change=change, waits=waits, setting=SETTING)
