@@ -15,7 +15,7 @@ from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.stdout import drawn
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def command(
         return
     source = rules.source or "the default: no syncs"
     verdicts = _together(verdicts)
-    deliver(_render(verdicts, checked, source, form, output is None), output, force)
+    deliver(_render(verdicts, checked, source, form, output), output, force)
     if not all(verdict.passed for verdict in verdicts):
         click.get_current_context().exit(FAILED)
 
@@ -159,14 +159,14 @@ def _update(path: str, checked: Sequence[Analysis | Fleet], verdicts: Sequence[C
 
 
 def _render(
-    verdicts: Sequence[CheckVerdict], checked: Sequence[Analysis | Fleet], source: str, form: str, to_terminal: bool
+    verdicts: Sequence[CheckVerdict], checked: Sequence[Analysis | Fleet], source: str, form: str, output: str | None
 ) -> str:
     from syncscan import report
-    from syncscan.report import check_json, check_text, github, junit
+    from syncscan.report import check_json, check_report, github, junit
     from syncscan.report.flagged_limits import flagged_limits
 
     if form == "text":
-        return check_text.render(verdicts, source, width=width(), color=to_terminal and colors())
+        return drawn(check_report.blocks(verdicts, source), form, output)
     if form == "sarif":
         return report.render(_with_verdict(cast("Analysis", checked[0]), verdicts[0]), form)
     if form == "json":

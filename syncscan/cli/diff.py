@@ -11,7 +11,7 @@ from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.stdout import drawn
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(
     of_job = fleet or all(map(is_saved, named))
     sides = (_jobs if of_job else _recordings)(named, analysis_options, output, force)
     comparison = api.diff(*sides)
-    deliver(_render(comparison, sides, form, output is None), output, force)
+    deliver(_render(comparison, sides, form, output), output, force)
     if fail_on and (worse := comparison.worse):
         subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
         say(f"{subject} {'more often or on more ranks' if of_job else 'more often'} than before.")
@@ -88,11 +88,13 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
-def _render(diff: Diff, sides: Sequence[Sequence[Analysis] | Fleet], form: str, to_terminal: bool) -> str:
-    from syncscan.report import diff_html, diff_json, diff_markdown, diff_text
+def _render(diff: Diff, sides: Sequence[Sequence[Analysis] | Fleet], form: str, output: str | None) -> str:
+    from syncscan.report import diff_json, diff_report, page, step_picture
 
-    if form == "text":
-        return diff_text.render(diff, width=width(), color=to_terminal and colors())
+    if form == "json":
+        return diff_json.render(diff)
     if form == "html":
-        return diff_html.render(diff, *(side[0] for side in sides if isinstance(side, Sequence)))
-    return {"json": diff_json.render, "markdown": diff_markdown.render}[form](diff)
+        recordings = [side[0] for side in sides if isinstance(side, Sequence)]
+        picture = step_picture.measured(*recordings) if recordings else None
+        return page.drawn(diff_report.blocks(diff, picture), "syncscan diff")
+    return drawn(diff_report.blocks(diff), form, output)

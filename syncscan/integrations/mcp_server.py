@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
-from syncscan.report import diff_text, markdown, terminal, whatif_report
+from syncscan.report import diff_report, markdown, terminal, whatif_report
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             page: number of the page of a long answer, from 1.
         """
         states = [[traces.analysis(path) for path in traces.below(side)] for side in (before, after)]
-        return paged(diff_text.render(api.diff(*states), LINE), page)
+        return paged(terminal.drawn(diff_report.blocks(api.diff(*states)), LINE), page)
 
     whatif_.__name__ = "whatif"
     yield from (analyze, explain, whatif_, diff)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase, Source
 from syncscan.model.json_text import indented
-from syncscan.report.diff_story import story_of
+from syncscan.report.diff_report import verdict
 from syncscan.report.document import Document, PromiseDocument, about, promise_document
 from syncscan.version import __version__
 
@@ -110,7 +110,7 @@ def document(diff: Diff) -> DiffDocument:
     return DiffDocument(
         schema=SCHEMA,
         syncscan=__version__,
-        verdict=story_of(diff).verdict,
+        verdict=verdict(diff),
         before=diff.before,
         after=diff.after,
         step=_step(diff.step),

@@ -13,7 +13,7 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_html, fleet_html, html, proof_report, step_picture, whatif_report
+from syncscan.report import diff_report, fleet_html, html, proof_report, step_picture, whatif_report
 from syncscan.report import page as page_writer
 from tests.report.test_proof import PROOF
 
@@ -51,7 +51,9 @@ def proof() -> str:
 
 def diff() -> str:
     """Return a diff's page."""
-    return diff_html.render(api.diff(*([analysis] for analysis in pair())), *pair())
+    difference = api.diff(*([analysis] for analysis in pair()))
+    picture = step_picture.measured(*pair())
+    return page_writer.drawn(diff_report.blocks(difference, picture), "syncscan diff")
 
 
 def job() -> str:

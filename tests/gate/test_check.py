@@ -12,7 +12,7 @@ from syncscan import api, gate
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
 from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
-from syncscan.report import check_text, github
+from syncscan.report import check_report, github, terminal
 from syncscan.report.flagged_limits import flagged_limits
 from tests.builder import TraceBuilder
 from tests.gate.story import Sync, program, trace_of
@@ -201,7 +201,10 @@ def test_a_wait_of_unknown_length_is_called_one() -> None:
         t.sync("aten::item", at=start + 1, wait=50)
     t.events = [event for event in t.events if event["cat"] not in ("kernel", "gpu_memcpy")]
     verdict = api.check(api.analyze_trace(t.trace()), Rules(limits=()))
-    texts = [check_text.render([verdict], "defaults"), github.drawn([flagged_limits(verdict, "defaults")])]
+    texts = [
+        terminal.drawn(check_report.blocks([verdict], "defaults")),
+        github.drawn([flagged_limits(verdict, "defaults")]),
+    ]
     assert ["for an unknown time" in " ".join(text.split()) for text in texts] == [True, True]
 
 

@@ -9,7 +9,7 @@ import pytest
 import syncscan
 from syncscan.gate import comparison
 from syncscan.gate.unrelated import UNRELATED
-from syncscan.report.diff_text import render
+from syncscan.report.diff_report import verdict
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -30,4 +30,4 @@ def test_different_programs_are_warned_of(before: str, after: str, warns: bool) 
     """By their places and kernels: removing a sync, or computing in another precision, is the same program."""
     diff = comparison.diff([syncscan.analyze(SAMPLES / before)], [syncscan.analyze(SAMPLES / after)])
     assert (UNRELATED in diff.notes) == diff.unrelated == warns
-    assert not (warns and "nothing else" in render(diff))
+    assert not (warns and "no others" in verdict(diff))

@@ -11,7 +11,7 @@ import pytest
 from syncscan import api
 from syncscan.gate.config import read_config
 from syncscan.model.check import Allowance, CheckVerdict, Limit, Rules
-from syncscan.report import check_json, check_text, github, junit
+from syncscan.report import check_json, check_report, github, junit, terminal
 from syncscan.report.flagged_limits import flagged_limits
 from syncscan.report.units import duration
 from tests.gate.story import Sync, program
@@ -26,9 +26,13 @@ def failed() -> CheckVerdict:
     return api.check(program(Sync(line=10, file="train.py", waits=100)), RULES)
 
 
+def render_text(verdict: CheckVerdict) -> str:
+    return terminal.drawn(check_report.blocks([verdict], "pyproject.toml"), 200)
+
+
 def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
     """And the line once, though two limits name it."""
-    text = check_text.render([failed()], "pyproject.toml", width=200)
+    text = render_text(failed())
     assert text.startswith("failed: built.pt.trace.json, 1 sync checked against pyproject.toml")
     assert text.count("train.py:10: aten::item in loss") == 1
     assert "✗ the step: 1 sync per step; the limit is 0" in text
@@ -39,7 +43,7 @@ def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
 def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: Path) -> None:
     """A comment would have to stand on each line that it may be; the entry is TOML as it is printed."""
     message = program(Sync(scope="log [loss]", waits=100))
-    text = check_text.render([api.check(message, RULES)], "pyproject.toml", width=200)
+    text = render_text(api.check(message, RULES))
     entry = text.partition("or allow it: in pyproject.toml:\n")[2].splitlines()[:4]
     written = tmp_path / "pyproject.toml"
     written.write_text("\n".join(["[tool.syncscan]", "syncs = 0", *entry]))
@@ -55,9 +59,9 @@ def test_a_sync_that_keeps_its_network_from_being_compiled_says_so() -> None:
     assert finding.gain is not None
     later = finding.gain.once_compiled_us
     assert later is not None
-    text = " ".join(check_text.render([verdict], "pyproject.toml", width=200).split())
+    text = " ".join(render_text(verdict).split())
     assert f"saves {duration(later)} once the network is compiled" in text
-    assert "once the network" not in check_text.render([failed()], "pyproject.toml", width=200)
+    assert "once the network" not in render_text(failed())
     (row,) = json.loads(check_json.render([verdict], "pyproject.toml"))["traces"][0]["counted"]
     assert row["once_compiled_us"] == pytest.approx(later)
 
@@ -93,7 +97,7 @@ def test_json_follows_its_schema() -> None:
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """One command a line for GitHub, valid XML and JSON, no control characters for a terminal."""
     verdict = api.check(hostile(text), RULES)
-    assert not set(check_text.render([verdict], "x")) & set("\x1b\x07\x00\u202e\u2066")
+    assert not set(render_text(verdict)) & set("\x1b\x07\x00\u202e\u2066")
     commands = github.drawn([flagged_limits(verdict, "x")]).splitlines()
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in commands)
     ET.fromstring(junit.drawn([flagged_limits(verdict, "x")]))

@@ -1,26 +1,23 @@
-"""Derive a diff's story: new, changed and removed syncs, where waits moved, and the change of step time, in sentences.
-
-Names are as recorded: each renderer escapes them.
-"""
+"""Describe a Diff: new, changed and removed syncs, where waits moved, and the change of step time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
 
-import msgspec
-
 from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, PromiseOutcome, Site, SiteChange, SiteStatus
+from syncscan.report import step_picture
+from syncscan.report.before_after import BeforeAfter
+from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong, to_do
 from syncscan.report.fleet_story import rank_phrase, runs
 from syncscan.report.phrases import places, sentences, what, worth_more_compiled
 from syncscan.report.units import duration, percent, range_of, times, within
 
-SIGNS = {
-    SiteStatus.NEW: "+",
-    SiteStatus.CHANGED: "~",
-    SiteStatus.GONE: "-",
-    SiteStatus.OCCASIONAL: "?",
-    SiteStatus.SAME: "=",
+MARKS = {
+    SiteStatus.NEW: Span("+", "bad"),
+    SiteStatus.CHANGED: Span("~", "warn"),
+    SiteStatus.GONE: Span("-", "good"),
+    SiteStatus.OCCASIONAL: Span("?", "dim"),
 }
 TITLES = {
     SiteStatus.NEW: "New",
@@ -28,6 +25,8 @@ TITLES = {
     SiteStatus.GONE: "Removed",
     SiteStatus.OCCASIONAL: "Not in every step: may be noise",
 }
+SHOWN = 20
+"""Places that are listed of each kind, except on a page."""
 WORKS = 0.05
 """Device work that changed by more than this fraction is reported: the two states then compute different things."""
 HOLDERS = 4
@@ -39,49 +38,28 @@ MOST_OF = 0.8
 """A wait has moved if at least this fraction of it appears elsewhere."""
 
 
-class ChangeText(msgspec.Struct, frozen=True, kw_only=True):
-    """A changed place, in words."""
+def blocks(diff: Diff, picture: BeforeAfter | None = None) -> Iterator[Block]:
+    """Yield the report of a diff.
 
-    sign: str
-    what: str
-    where: str
-    numbers: str
-
-
-class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
-    """A diff's report, in the order in which it is read."""
-
-    before: str
-    after: str
-    verdict: str
-    moved: tuple[str, ...]
-    step: str
-    held_up: str
-    """Sentence on a job's latest rank; empty for one rank."""
-    promise: str
-    habits: str
-    """Sentence on the habits that appeared or disappeared; empty if none did."""
-    changes: dict[SiteStatus, tuple[ChangeText, ...]]
-    same: str
-    notes: tuple[str, ...]
-
-
-def story_of(diff: Diff) -> DiffStory:
-    """Return the story of a diff."""
-    texts = {kind: tuple(_change_text(c, diff) for c in diff.of(kind)) for kind in TITLES}
-    return DiffStory(
-        before=_state(diff.before),
-        after=_state(diff.after),
-        verdict=_verdict(diff),
-        moved=tuple(_all_moved(diff)),
-        step=_step(diff),
-        held_up=_held_up(diff),
-        promise=_promise(diff),
-        habits=_habits(diff),
-        changes={kind: changes for kind, changes in texts.items() if changes},
-        same=_same(diff),
-        notes=diff.notes,
-    )
+    Args:
+        picture: a recorded step of each state.
+    """
+    yield Heading(f"{verdict(diff)}.", 1)
+    yield Sentence(f"before: {_state(diff.before)}", "dim")
+    yield Sentence(f"after: {_state(diff.after)}", "dim")
+    yield from (to_do(f"{sentence}.") for sentence in _all_moved(diff))
+    for sentence in (_step(diff), _held_up(diff), _promise(diff), _habits(diff)):
+        if sentence:
+            yield Sentence(sentence)
+    if same := len(diff.of(SiteStatus.SAME)):
+        yield Sentence(f"{_syncs(same)} {'is' if same == 1 else 'are'} as before.", "dim")
+    yield from notes(diff.notes)
+    if picture:
+        yield step_picture.figure(picture, "A step of each")
+    for kind, title in TITLES.items():
+        if changes := diff.of(kind):
+            yield Heading(title)
+            yield Items(tuple(_item(change, diff) for change in changes), SHOWN)
 
 
 def _state(state: DiffState) -> str:
@@ -96,7 +74,8 @@ def _recorded(state: DiffState) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
-def _verdict(diff: Diff) -> str:
+def verdict(diff: Diff) -> str:
+    """Return how many syncs differ, and whether their wait moved, without a full stop."""
     new, changed, removed = (len(diff.of(kind)) for kind in (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE))
     parts = []
     if new:
@@ -120,19 +99,11 @@ def _syncs(count: int) -> str:
     return f"{count} sync{'s' * (count != 1)}"
 
 
-def _same(diff: Diff) -> str:
-    same = len(diff.of(SiteStatus.SAME))
-    return f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else ""
-
-
-def _change_text(change: SiteChange, diff: Diff) -> ChangeText:
+def _item(change: SiteChange, diff: Diff) -> Item:
     finding = change.site.first
-    return ChangeText(
-        sign=SIGNS[change.change],
-        what=f"{finding.rule}: {what(finding)}",
-        where=places(finding.where) or " › ".join(finding.where.scope),
-        numbers=_numbers(change, diff),
-    )
+    where = places(finding.where) or " › ".join(finding.where.scope)
+    below = (code(where), _numbers(change, diff)) if where else (_numbers(change, diff),)
+    return Item(strong(f"{finding.rule}: {what(finding)}"), below, MARKS[change.change])
 
 
 def _numbers(change: SiteChange, diff: Diff) -> str:
