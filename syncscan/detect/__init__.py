@@ -12,8 +12,7 @@ from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.neighbours import Neighbours, Windows
-from syncscan.detect.one_rule import OneRule
-from syncscan.detect.rule_set import RuleSet
+from syncscan.detect.rule_set import OneRule, RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.paths import Paths

@@ -97,10 +97,9 @@ def direction(copy: str) -> str:
     return _INTEL.get(word.partition("(")[0], word)
 
 
-def wait_of_row(
+def bare_wait(
     trace: Trace,
-    row: int,
-    *,
+    rows: Sequence[int],
     api: str,
     track: int,
     around: int,
@@ -108,13 +107,13 @@ def wait_of_row(
     awaited: Awaited | None,
     launches: int = 0,
 ) -> BlockingCall:
-    """Return the wait that one row shows by itself, without a copy."""
+    """Return the wait that these rows, first to last, show by themselves, without a copy."""
     return BlockingCall(
-        rows=(row,),
+        rows=tuple(rows),
         api=api,
         apis=(api,),
-        ts=int(trace.slices.ts[row]),
-        end=int(trace.slices.end[row]),
+        ts=int(trace.slices.ts[rows[0]]),
+        end=int(trace.slices.end[rows[-1]]),
         track=track,
         around=around,
         device=place[0],
@@ -123,6 +122,3 @@ def wait_of_row(
         awaited=awaited,
         launches=launches,
     )
-
-
-__all__ = ["BlockingCall", "CallColumns", "columns_of", "direction", "wait_of_row"]

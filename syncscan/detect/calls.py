@@ -9,13 +9,9 @@ from operator import itemgetter
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.detect.awaited import AwaitedWork, place_of
-from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
-from syncscan.detect.blocking_launches import blocking_launch
-from syncscan.detect.held_copies import HeldCopies
-from syncscan.detect.polling_loops import polls
-from syncscan.detect.sync_rows import unseen_waits
-from syncscan.detect.waits import Waits
+from syncscan.detect.awaited import AwaitedWork, HeldCopies, place_of
+from syncscan.detect.blocking_call import BlockingCall, bare_wait, direction
+from syncscan.detect.further_waits import blocking_launch, polls, unseen_waits
 from syncscan.facts.closing_sync import profiler_syncs
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model import runtime_calls
@@ -45,11 +41,11 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     queries until the device is done. Launches don't count, unless every launch waits for its kernel
     (`CUDA_LAUNCH_BLOCKING`): then the longest represents them all.
     """
-    waits, awaited = Waits(trace, work), AwaitedWork(trace, work)
-    runtime = _RuntimeCalls(trace, waits, awaited)
+    awaited = AwaitedWork(trace, work)
+    runtime = _RuntimeCalls(trace, awaited)
     blocks = cache(_blocks)
     named = [call for call in runtime.candidates() if blocks(call.apis, call.copy, call.waited)]
-    further = [*unseen_waits(trace, waits, awaited, named), *polls(trace, awaited)]
+    further = [*unseen_waits(trace, awaited, named), *polls(trace, awaited)]
     longest = blocking_launch(trace)
     if longest is not None:
         further.append(runtime.of_launches(*longest))
@@ -59,9 +55,8 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
 class _RuntimeCalls:
     """The runtime and driver calls of a trace, ordered by thread and time, with what is around and after each."""
 
-    def __init__(self, trace: Trace, waits: Waits, awaited: AwaitedWork) -> None:
-        self._trace, self._waits, self._awaited = trace, waits, awaited
-        self._held = HeldCopies(trace, trace.kept(DeviceWork), awaited)
+    def __init__(self, trace: Trace, awaited: AwaitedWork) -> None:
+        self._trace, self._awaited, self._held = trace, awaited, HeldCopies(trace, awaited)
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
         self._names = trace.slices.name.take(self._rows)
         self._different = sorted({*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)})
@@ -87,7 +82,7 @@ class _RuntimeCalls:
         begin, end, around = slices.ts[rows], slices.end[last], self._around(rows)
         first_apis, last_apis = self._apis(rows), self._apis(last)
         threads, first_is_longer = slices.track[rows].tolist(), (slices.dur[rows] >= slices.dur[last]).tolist()
-        supposed = self._waits.places(rows, last)
+        supposed = self._awaited.places(rows, last)
         pairs = list(zip(rows.tolist(), behind.tolist(), first_apis, last_apis, strict=True))
         awaited = self._awaited.of(rows, last, last_apis, threads, supposed)
         places = list(map(place_of, awaited, last_apis, supposed))
@@ -95,7 +90,7 @@ class _RuntimeCalls:
         for at in np.flatnonzero(held).tolist():
             known = awaited[at]
             awaited[at] = known and replace(known, copy_held=held.item(at))
-        waited = self._waits.waited(begin, end, places, first_apis, held)
+        waited = self._awaited.waited(begin, end, places, first_apis, held)
         return map(
             BlockingCall,
             [(row,) if after == NONE else (row, after) for row, after, _, _ in pairs],
@@ -127,18 +122,9 @@ class _RuntimeCalls:
         """
         rows, track = np.array([row]), int(self._trace.slices.track[row])
         (api,) = self._apis(rows)
-        (place,) = places = self._waits.last_launches(rows)
+        (place,) = places = self._awaited.last_launches(rows)
         (awaited,) = self._awaited.of(rows, rows, [api], [track], places)
-        return wait_of_row(
-            self._trace,
-            row,
-            api=api,
-            track=track,
-            around=self._around(rows).item(),
-            place=place,
-            awaited=awaited,
-            launches=launches,
-        )
+        return bare_wait(self._trace, [row], api, track, self._around(rows).item(), place, awaited, launches)
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
         """Return which of `_rows` have a name that satisfies `predicate`, called once per name."""
