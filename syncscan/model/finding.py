@@ -266,6 +266,11 @@ class Finding(msgspec.Struct, frozen=True):
         return self.diagnosis.rule
 
     @property
+    def costliest(self) -> Occurrence:
+        """The occurrence with the largest sum of wait and idle time; the first of equals."""
+        return max(self.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
+
+    @property
     def scope(self) -> tuple[str, ...]:
         """Names of the surrounding `record_function` ranges, outermost first."""
         return self.where.scope

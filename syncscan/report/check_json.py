@@ -12,7 +12,7 @@ from syncscan.model.check import By, CheckVerdict, Limit, Violation
 from syncscan.model.finding import Finding
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document, about
-from syncscan.report.races_json import RaceDocument, race_document
+from syncscan.report.finding_json import RaceDocument, race_document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.check/1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Struct, convert
 from msgspec.structs import asdict
@@ -11,10 +11,15 @@ from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import earlier_work, later_work
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Confidence, Finding
+from syncscan.model.habit import Basis
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
 from syncscan.model.json_text import indented
+from syncscan.model.likeness import Likeness
 from syncscan.model.obstacles import ObstacleKind
+from syncscan.model.program_run import ProgramRun, RunPhase
 from syncscan.model.projection import Overlap, RemovalGroup
+from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
 from syncscan.model.states import States
 from syncscan.model.step import Bound, DeviceTime, ProcessSteps, ShareBasis
@@ -24,12 +29,18 @@ from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
 from syncscan.report.compile_breaks import CompileDocument, compile_document
 from syncscan.report.document import Document, Range, about
-from syncscan.report.dry_json import DryRunDocument, dry_document
-from syncscan.report.finding_json import FindingDocument, finding_document
-from syncscan.report.habits_json import HabitDocument, habit_document
-from syncscan.report.program_run_json import RunDocument, run_document
-from syncscan.report.races_json import RaceDocument, race_document
-from syncscan.report.remedies_json import RemedyDocument, remedy_document
+from syncscan.report.dry_run import sizes
+from syncscan.report.finding_json import (
+    FindingDocument,
+    HabitDocument,
+    RaceDocument,
+    finding_document,
+    habit_document,
+    race_document,
+)
+from syncscan.report.phrases import whereabouts
+from syncscan.report.program_run import analyses_of, gain_share, saved_share, sentence, verdict_of
+from syncscan.report.remedies import RemedyText
 from syncscan.report.story import Conclusion, conclusion_of
 from syncscan.version import __version__
 
@@ -131,6 +142,82 @@ class ObstacleDocument(Struct, frozen=True):
     clause: str
 
 
+class GapDocument(Struct, frozen=True):
+    """Code for which a dry run doesn't know whether it waits."""
+
+    what: str
+    count: int
+    file: str
+    line: int
+
+
+class UnseenDocument(Struct, frozen=True):
+    """A finding that only the recording has."""
+
+    id: str
+    where: str
+    wait_us: float
+    recoverable_us: float | None
+
+
+class LikenessDocument(Struct, frozen=True):
+    """The recording that a dry run is compared with."""
+
+    path: str
+    device: str | None
+    steps: int
+    step_us: float | None
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    sizes: Annotated[str, about("whether both runs have the same sizes, as a sentence")]
+    same_sizes: bool | None
+    unseen: tuple[UnseenDocument, ...]
+
+
+class DryRunDocument(Struct, frozen=True):
+    """Facts on a dry run besides its findings."""
+
+    ops: Annotated[int | None, about("ops on the simulated device")]
+    not_understood: tuple[GapDocument, ...]
+    notes: tuple[str, ...]
+    like: LikenessDocument | None
+
+
+class RemedyDocument(Struct, frozen=True):
+    """A change to make: syncs to remove together, or a habit to drop."""
+
+    findings: Annotated[tuple[str, ...], about("ids of the syncs to remove together")]
+    habit: Annotated[str | None, about("id of the habit, if it is one")]
+    launches: Annotated[str | None, about("how the step launches, if the remedy changes that too")]
+    what: str
+    where: str
+    fix: str
+    alone_us: Annotated[float, about("individual saving")]
+    range_us: Range
+    after_us: Annotated[float | None, about("gain after all entries above; None for an upper bound")]
+    basis: Basis
+    confidence: Confidence
+
+
+class RunPhaseDocument(RunPhase, frozen=True, kw_only=True):
+    """A phase, with the analysis of its trace; a step is a round of its loop, or the whole phase."""
+
+    bound: Bound | None
+    verdict: str
+    step_us: Annotated[float | None, about("one iteration of its loop, or the whole phase")]
+    recoverable_us: Annotated[float | None, about("of that time")]
+    gain_share: Annotated[float | None, about("of the run's time")]
+    findings: tuple[FindingDocument, ...]
+
+
+class RunDocument(ProgramRun, frozen=True, kw_only=True):
+    """The program's whole run, as far as a capture watched it or a dry run ran it."""
+
+    sentence: str
+    gain_share: Annotated[float | None, about("of the run's time, for all that is recorded")]
+    phases: tuple[RunPhaseDocument, ...]
+
+
 class AnalysisDocument(Document, frozen=True):
     """The whole analysis of one trace."""
 
@@ -173,16 +260,16 @@ def document(analysis: Analysis) -> AnalysisDocument:
         syncscan=__version__,
         trace=_trace(analysis),
         step=_step(analysis, conclusion),
-        dry_run=dry_document(analysis),
+        dry_run=_dry_run(analysis),
         compiled=compile_document(analysis),
         findings=tuple(finding_document(f, analysis) for f in shown.findings),
         races=tuple(map(race_document, analysis.races)),
         groups=analysis.groups,
         habits=tuple(habit_document(h) for h in shown.habits),
         host=_host(analysis.host_time),
-        run=run_document(analysis),
+        run=_run(analysis),
         kernels=kernels.shares(analysis),
-        remedies=tuple(remedy_document(remedy, entry) for remedy, entry in remedies),
+        remedies=tuple(_remedy(remedy, entry) for remedy, entry in remedies),
         obstacles=convert(analysis.obstacles, tuple[ObstacleDocument, ...], from_attributes=True),
         states=analysis.states,
         hidden=shown.hidden,
@@ -241,30 +328,90 @@ def _has(t: Trace) -> Has:
 
 
 def _step(analysis: Analysis, conclusion: Conclusion) -> StepDocument:
-    s, untimed = analysis.step, analysis.trace.info.capture.pretended
-    return StepDocument(
-        count=s.count,
-        observed_us=None if untimed else s.observed_us,
-        host_us=None if untimed else s.host_us,
-        wait_us=None if untimed else s.wait_us,
-        device_busy_us=None if untimed else s.device_busy_us,
-        device_idle_us=None if untimed else s.device_idle_us,
-        bubble_us=None if untimed else s.bubble_us,
-        input_us=None if untimed else s.input_us,
-        communication_us=None if untimed else s.communication_us,
-        devices=s.devices,
-        processes=s.processes,
-        device_share=s.device_share,
-        device_share_basis=s.device_share_basis,
-        recorded_device_share=None if untimed else s.recorded_device_share,
-        communication_share=s.communication_share,
-        guessed_overhead=s.guessed_overhead,
-        unprofiled_us=s.unprofiled_us,
-        bound=s.bound,
-        reason=s.reason,
-        recoverable_us=s.recoverable_us,
-        recoverable_range_us=s.recoverable_range_us or None,
-        verdict=conclusion.verdict,
-        summary=conclusion.summary,
-        advice=conclusion.advice,
+    step = analysis.step
+    measured: dict[str, Any] = {name: getattr(step, name) for name in _MEASURED}
+    if analysis.trace.info.capture.pretended:
+        measured |= dict.fromkeys(_TIMED)
+    return StepDocument(**measured, verdict=conclusion.verdict, summary=conclusion.summary, advice=conclusion.advice)
+
+
+_MEASURED = [name for name in StepDocument.__struct_fields__ if name not in ("verdict", "summary", "advice")]
+_TIMED = (
+    *("observed_us", "host_us", "wait_us", "device_busy_us", "device_idle_us", "bubble_us"),
+    *("input_us", "communication_us", "recorded_device_share"),
+)
+"""Figures that a dry run doesn't have."""
+
+
+def _dry_run(analysis: Analysis) -> DryRunDocument | None:
+    """Return the dry run's part of the JSON report; None for a recording."""
+    capture = analysis.trace.info.capture
+    if not capture.pretended:
+        return None
+    coverage = capture.coverage
+    gaps = coverage.gaps if coverage else ()
+    return DryRunDocument(
+        ops=coverage.ops if coverage else None,
+        not_understood=tuple(GapDocument(g.what, g.count, g.file, g.line) for g in gaps),
+        notes=capture.notes,
+        like=_like(analysis.likeness) if analysis.likeness else None,
+    )
+
+
+def _like(like: Likeness) -> LikenessDocument:
+    return LikenessDocument(
+        path=like.path,
+        device=like.device or None,
+        steps=like.steps,
+        step_us=like.step_us or None,
+        recoverable_us=like.recoverable_us,
+        recoverable_range_us=like.range_us or None,
+        sizes=sizes(like),
+        same_sizes=None if not like.compared else not any(c.other_size for _, c in like.compared),
+        unseen=tuple(_unseen(f) for f in like.unseen),
+    )
+
+
+def _unseen(f: Finding) -> UnseenDocument:
+    gain = f.gain.recoverable_us if f.gain else None
+    return UnseenDocument(id=f.id, where=whereabouts(f), wait_us=f.wait_us, recoverable_us=gain)
+
+
+def _remedy(r: Remedy, text: RemedyText) -> RemedyDocument:
+    """Return one remedy with its sentences; all times in µs per step."""
+    return RemedyDocument(
+        findings=r.findings,
+        habit=r.habit or None,
+        launches=r.launches or None,
+        what=r.what,
+        where=text.where,
+        fix=text.fix,
+        alone_us=r.alone_us,
+        range_us=r.range_us,
+        after_us=r.after_us,
+        basis=r.basis,
+        confidence=r.confidence,
+    )
+
+
+def _run(analysis: Analysis) -> RunDocument | None:
+    """Return the run as its JSON document; None if it wasn't watched."""
+    run = analysis.run
+    if run is None:
+        return None
+    phases = tuple(_phase(phase, of) for phase, of in zip(run.phases, analyses_of(analysis), strict=True))
+    whole = {**asdict(run), "phases": phases}
+    return RunDocument(**whole, sentence=sentence(analysis), gain_share=gain_share(analysis))
+
+
+def _phase(phase: RunPhase, of: Analysis | None) -> RunPhaseDocument:
+    saves = None if of is None else saved_share(of)
+    return RunPhaseDocument(
+        **asdict(phase),
+        bound=None if of is None else of.step.bound,
+        verdict=verdict_of(phase, of),
+        step_us=None if of is None else of.step.unprofiled_us or of.step.observed_us,
+        recoverable_us=None if of is None else of.step.recoverable_us,
+        gain_share=None if saves is None or phase.share is None else phase.share * saves,
+        findings=() if of is None else tuple(finding_document(f, of) for f in of.findings),
     )

@@ -39,7 +39,7 @@ def home_step(analysis: Analysis) -> Step | None:
     if not steps:
         return None
     for f in analysis.findings:
-        at = worst(f).sync.ts
+        at = f.costliest.sync.ts
         around = next((s for s in steps if s.ts <= at < s.end), None)
         if around:
             return around
@@ -59,11 +59,6 @@ def recorded_step(analysis: Analysis) -> StepAfter | None:
     step = home_step(analysis)
     now = analysis.projector.after((), (), at=step.ts if step else None)
     return now if now and now.schedule and now.schedule.end > now.schedule.begin else None
-
-
-def worst(finding: Finding) -> Occurrence:
-    """Return the occurrence of a finding that cost the most."""
-    return max(finding.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
 
 
 def choose(analysis: Analysis, drawn: Int64, budget: int, extent: Interval, first: Interval) -> list[Interval]:

@@ -19,7 +19,7 @@ from syncscan.report.packed import pack
 from syncscan.report.phrases import real
 from syncscan.report.shown_names import shown
 from syncscan.report.states import COMPILED, has_syncs
-from syncscan.report.timeline_intervals import home_step, step_name, worst
+from syncscan.report.timeline_intervals import home_step, step_name
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, stacked
 from syncscan.report.units import duration, percent
 
@@ -101,7 +101,7 @@ def _schedule(analysis: Analysis, removed: Sequence[int], everything: bool) -> S
         step = home_step(analysis)
         return analysis.schedule("all", at=step.ts if step else None)
     findings = [analysis.findings[number] for number in removed]
-    return analysis.schedule(*(f"id:{f.id}" for f in findings), at=worst(findings[0]).sync.ts)
+    return analysis.schedule(*(f"id:{f.id}" for f in findings), at=findings[0].costliest.sync.ts)
 
 
 def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:

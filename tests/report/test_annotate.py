@@ -22,11 +22,11 @@ from syncscan.model.duration import duration
 from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
-from syncscan.report.annotate import added_events, annotate, annotate_around, opening_of
+from syncscan.report.annotate import added_events, annotate, annotate_around, document, opening_of
 from syncscan.report.annotate.around import touching
-from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.hues import color_of, hued
-from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow, IdleSlices, SliceKind
+from syncscan.report.annotate.idle import IdleTimes
+from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow
 from tests.builder import MAIN, TraceBuilder
 from tests.report.example import HOSTILE
 
@@ -265,12 +265,12 @@ def test_slices_that_lie_apart_are_drawn_as_any_others_are(
     """Byte for byte: text with gaps for the times says what was encoded slice by slice."""
     edges = list(itertools.accumulate((n for before, length, _ in apart for n in (before, length)), initial=base))[1:]
     begin, end, kind = edges[::2], edges[1::2], [which for *_, which in apart]
-    kinds = [SliceKind('idle: "host"', {"cause": "late\u2028"}, "grey"), SliceKind("idle: sync", {}, "")]
+    kinds = [Drawn(0, 0, 'idle: "host"', {"cause": "late\u2028"}, "grey"), Drawn(0, 0, "idle: sync")]
     drawn = [
         Drawn(b, e, kinds[k].name, {"length": duration((e - b) / 1000), **kinds[k].args}, kinds[k].color)
         for b, e, k in zip(begin, end, kind, strict=True)
     ]
-    columns = IdleSlices(*(np.array(column, np.int64) for column in (begin, end, kind)))
+    columns = IdleTimes(*(np.array(column, np.int64) for column in (begin, end, kind)), causes=())
     if drawn:
         assert list(AddedLanes([], perfetto).row_apart("r", "c", columns, kinds)) == list(
             AddedLanes([], perfetto).row("r", "c", drawn)

@@ -10,7 +10,7 @@ from syncscan.model.finding import Phase, Source
 from syncscan.model.habit import Basis, Segment, Split
 from syncscan.report import habits as report
 from syncscan.report import render
-from syncscan.report.habits_json import habit_document
+from syncscan.report.finding_json import habit_document
 from tests.report.example import LAUNCHES, TIMED, analysis, finding, of_habit, typical
 
 GAIN = LAUNCHES.gain

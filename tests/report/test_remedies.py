@@ -8,7 +8,7 @@ from syncscan.model.finding import Gain, Severity
 from syncscan.model.habit import Basis
 from syncscan.report import remedies as report
 from syncscan.report import render
-from syncscan.report.remedies_json import remedy_document
+from syncscan.report.json import document as json_document
 from tests.report.example import LAUNCHES, STEP, TIMED, analysis, finding, of_habit, remedy, typical
 from tests.whatif.test_remedies import step
 
@@ -78,8 +78,7 @@ def test_of_many_the_first_are_named():
 def test_the_json_holds_all_of_it():
     """Ids lead to the findings and habits of the same document."""
     analysis = step()
-    pairs = zip(analysis.remedies, report.describe(analysis), strict=True)
-    document = [remedy_document(remedy, entry) for remedy, entry in pairs]
+    document = json_document(analysis).remedies
     ids = {f.id for f in analysis.findings} | {h.id for h in analysis.habits}
     assert {r.habit or r.findings[0] for r in document} <= ids
     assert [r.alone_us for r in document] == [r.alone_us for r in analysis.remedies]

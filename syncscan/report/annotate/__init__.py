@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.report.annotate.around import chosen, interval_around, touching
-from syncscan.report.annotate.copy_text import document
+from syncscan.model.json_text import strict_text
+from syncscan.report.annotate.around import Opening, chosen, interval_around, opening_of, touching
 from syncscan.report.annotate.lanes import SHORTER
-from syncscan.report.annotate.opening import Opening, opening_of
 from syncscan.report.annotate.tracks import added_events
 
 
@@ -35,6 +36,53 @@ def annotate_around(analysis: Analysis, head: bytes, recorded: Iterable[bytes], 
     """
     around = interval_around(chosen(analysis, finding))
     return annotate(analysis, head, touching(recorded, around), added_events(analysis, around))
+
+
+def document(
+    head: bytes, metadata: Mapping[str, Any], recorded: Iterable[bytes], added: Iterable[bytes]
+) -> Iterator[bytes]:
+    """Yield a trace in pieces: the recorded events, unchanged and in order, then the added ones.
+
+    The layout suits TensorBoard's plugin. It rejects a bare list, so that gets an object around it; and it cuts a trace
+    after its last `]`, so members after the events move before them if they hold one.
+
+    Args:
+        head: recorded text up to the list of events; empty for a bare list, or where it is broken.
+        metadata: all members of the trace but its events.
+        recorded: text of events, separated by commas in a piece.
+        added: text of added events, separated in the same way.
+
+    Source: torch_tb_profiler 0.4.3: `append_gpu_metrics` in `run.py`, `_preprocess_file` in `profiler/data.py`.
+    """
+    late = _members({k: v for k, v in metadata.items() if k not in _keys(head)})
+    in_front = late if b"]" in late else b""
+    yield _front(head, in_front) + b"["
+    behind_others = False
+    for piece in recorded:
+        yield (b"," if behind_others else b"") + piece
+        behind_others = True
+    for event in added:
+        yield (b",\n" if behind_others else b"\n") + event
+        behind_others = True
+    yield b"\n]" + (b",\n" + late if late and not in_front else b"") + b"\n}\n"
+
+
+def _keys(head: bytes) -> set[str]:
+    return set(json.loads(head + b"[]}")) if head.strip() else set()
+
+
+def _members(members: Mapping[str, Any]) -> bytes:
+    """Return the text of an object's members, without its braces."""
+    return strict_text(members)[1:-1].encode()
+
+
+def _front(head: bytes, members: bytes) -> bytes:
+    if not head.strip():
+        return b"{" + members + (b",\n" if members else b"") + b'"traceEvents": '
+    if not members:
+        return head
+    before, brace, behind = head.partition(b"{")
+    return before + brace + b"\n" + members + b"," + behind
 
 
 __all__ = ["SHORTER", "Opening", "added_events", "annotate", "annotate_around", "document", "opening_of"]

@@ -1,4 +1,4 @@
-"""Select the part of a trace around one finding: its interval, and the recorded events that touch it."""
+"""Select the part of a trace around one finding: its interval, the events that touch it, what a viewer shows first."""
 
 from __future__ import annotations
 
@@ -48,19 +48,10 @@ def interval_around(finding: Finding) -> Interval:
     Args:
         finding: at least one occurrence.
     """
-    worst = costliest(finding)
+    worst = finding.costliest
     start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
     margin = max(end - start, LEAST_MARGIN)
     return Interval(start - margin, end + margin)
-
-
-def costliest(finding: Finding) -> Occurrence:
-    """Return the sync point of a finding with the largest sum of wait and idle time; the first of equals."""
-    return max(finding.occurrences, key=_cost)
-
-
-def _cost(o: Occurrence) -> tuple[int, int]:
-    return o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts
 
 
 def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
@@ -93,3 +84,52 @@ def _touches(event: _TraceEvent, interval: Interval) -> bool:
         return interval.touches(int(start), int(start + length))
     except (ValueError, OverflowError):  # text that is no number; numbers beyond all times
         return False
+
+
+# what a viewer shows first
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """The sync point to select and the interval to show; ns on the trace's clock."""
+
+    id: str
+    """Id of the sync's finding."""
+    number: int
+    """Index of the sync point among those of its finding, by time."""
+    sync: Interval
+    view: Interval
+    """Interval to show, within the recorded times: Perfetto zooms out fully where asked for more."""
+    pids: tuple[str, ...]
+    """Processes to expand: the sync's host thread and its device's streams."""
+
+
+def opening_of(analysis: Analysis) -> Opening | None:
+    """Return the costliest sync point of the report's first finding; None without findings."""
+    if not analysis.findings:
+        return None
+    first = analysis.findings[0]
+    worst = first.costliest
+    return Opening(
+        id=first.id,
+        number=sum(o.sync.ts < worst.sync.ts for o in first.occurrences),
+        sync=Interval(worst.sync.ts, worst.sync.end),
+        view=_within_trace(analysis, _step_around(analysis, worst) or interval_around(first)),
+        pids=_pids(analysis, worst),
+    )
+
+
+def _step_around(analysis: Analysis, o: Occurrence) -> Interval | None:
+    """Return the step in which a sync begins, extended to the end of the sync and the idle time after it."""
+    step = next((s for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end), None)
+    return Interval(step.ts, max(step.end, o.sync.end + o.cost.bubble_ns)) if step else None
+
+
+def _within_trace(analysis: Analysis, view: Interval) -> Interval:
+    s = analysis.trace.slices
+    return Interval(max(view.begin, int(s.ts.min())), min(view.end, int(s.end.max())))
+
+
+def _pids(analysis: Analysis, o: Occurrence) -> tuple[str, ...]:
+    t = analysis.trace
+    of_device = t.slices.track[t.device_rows[t.slices.device[t.device_rows] == o.sync.device]]
+    return tuple(dict.fromkeys(t.tracks[track].pid for track in (o.sync.track, *of_device[:1].tolist())))

@@ -14,6 +14,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.duration import duration
 from syncscan.model.trace import Track
 from syncscan.report.annotate.hues import hued
+from syncscan.report.annotate.idle import IdleTimes
 from syncscan.report.shown_names import shown
 
 MAX_NAME, MAX_TEXT = 120, 1000
@@ -39,23 +40,6 @@ class Drawn(msgspec.Struct, frozen=True):
     name: str
     args: Mapping[str, Any] = msgspec.field(default_factory=dict)
     color: str = ""
-
-
-class SliceKind(msgspec.Struct, frozen=True):
-    """Properties that many slices share; `args` omits their length."""
-
-    name: str
-    args: Mapping[str, Any]
-    color: str
-
-
-class IdleSlices(msgspec.Struct, frozen=True, eq=False):
-    """Slices of several kinds as int64 columns of one length: ns on the trace's clock, ascending and disjoint."""
-
-    begin: Int64
-    end: Int64
-    kind: Int64
-    """Index of the slice's kind."""
 
 
 class FlowArrow(msgspec.Struct, frozen=True):
@@ -89,8 +73,8 @@ class AddedLanes:
         yield _encode(self._label("process_labels", self.pid, labels="syncscan"))
         yield _encode(self._label("process_sort_index", self.pid, sort_index=-1))
 
-    def row_apart(self, name: str, cat: str, times: IdleSlices, kinds: Sequence[SliceKind]) -> Iterator[bytes]:
-        """Yield one row of many disjoint slices of few kinds; each slice shows its length."""
+    def row_apart(self, name: str, cat: str, times: IdleTimes, kinds: Sequence[Drawn]) -> Iterator[bytes]:
+        """Yield one row of idle times; each looks like the drawing of its cause and shows its length."""
         tid, begin = next(self._free), times.begin
         yield from self._titles(name, tid)
         starts = [ts / 1000 for ts in begin.tolist()]  # numpy rounds an int64 before it divides it, Python behind that
@@ -100,14 +84,14 @@ class AddedLanes:
         around = [self._around_times(kind, cat, tid) for kind in kinds]
         durations = _durations(times.end - begin)
         for kind, start, lasting, length in zip(
-            times.kind.tolist(), starts, (lengths / 1000).tolist(), durations, strict=True
+            times.cause.tolist(), starts, (lengths / 1000).tolist(), durations, strict=True
         ):
             before, between, behind, end = around[kind]
             yield f'{before}{start!r}{between}{lasting!r}{behind}"{length}"{end}'.encode()
 
-    def _around_times(self, kind: SliceKind, cat: str, tid: int) -> list[str]:
+    def _around_times(self, kind: Drawn, cat: str, tid: int) -> list[str]:
         """Return the text of a slice of this kind, split where its start, duration and displayed length belong."""
-        event = self._slice(Drawn(0, 0, kind.name, kind.args, kind.color), cat, tid)
+        event = self._slice(kind, cat, tid)
         event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}
         return _encode(event).decode().split("\0")
 

@@ -15,7 +15,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
 from syncscan.report.annotate.idle import IdleCause, IdleTimes, idle_times
-from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow, IdleSlices, SliceKind
+from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration, range_of, within
@@ -51,10 +51,10 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
     if t.steps:
         yield from lanes.row("steps", f"{DRAWN}step", _touching(_steps(analysis), around))
     for device in t.kept(DeviceWork).devices:
-        idle = idle_times(analysis, device)
-        times, kinds = _times(idle, around), [_idle_kind(cause) for cause in idle.causes]
-        if len(times.begin):
-            yield from lanes.row_apart(f"device {device} idle", f"{DRAWN}idle", times, kinds)
+        idle = _within(idle_times(analysis, device), around)
+        if len(idle.begin):
+            kinds = [_idle_kind(cause) for cause in idle.causes]
+            yield from lanes.row_apart(f"device {device} idle", f"{DRAWN}idle", idle, kinds)
 
 
 def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
@@ -169,15 +169,14 @@ def _steps(analysis: Analysis) -> list[Drawn]:
     ]
 
 
-def _times(idle: IdleTimes, around: Interval | None) -> IdleSlices:
-    begin, end, cause = idle.begin, idle.end, idle.cause
+def _within(idle: IdleTimes, around: Interval | None) -> IdleTimes:
     if around is None:
-        return IdleSlices(begin, end, cause)
-    touched = slice(end.searchsorted(around.begin), begin.searchsorted(around.end, side="right"))
-    return IdleSlices(begin[touched], end[touched], cause[touched])
+        return idle
+    touched = slice(idle.end.searchsorted(around.begin), idle.begin.searchsorted(around.end, side="right"))
+    return IdleTimes(idle.begin[touched], idle.end[touched], idle.cause[touched], idle.causes)
 
 
-def _idle_kind(cause: IdleCause) -> SliceKind:
+def _idle_kind(cause: IdleCause) -> Drawn:
     name, args = f"idle: {cause.kind}", {"cause": _CAUSES[cause.kind]}
     if cause.finding:
         name += f" · {cause.finding.rule}"
@@ -186,7 +185,7 @@ def _idle_kind(cause: IdleCause) -> SliceKind:
             "fix": cause.finding.diagnosis.fix,
             "finding": cause.finding.id,
         }
-    return SliceKind(name, args, _IDLE_COLORS[cause.kind])
+    return Drawn(0, 0, name, args, _IDLE_COLORS[cause.kind])
 
 
 _CAUSES = {
