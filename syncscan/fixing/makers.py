@@ -10,13 +10,11 @@ from syncscan.fixing.program_file import File
 
 def made(file: File, used: ast.expr) -> ast.expr | None:
     """Return what the only assignment of a name or attribute gives it."""
-    stores: list[ast.AST] = []
     if isinstance(used, ast.Name):
-        stores = [*file.stores(used)]
-    elif isinstance(used, ast.Attribute):
-        stores = [n for n in file.attributes(used.attr) if not isinstance(n.ctx, ast.Load)]
-    assign = file.parents[stores[0]] if len(stores) == 1 else None
-    return assign.value if isinstance(assign, ast.Assign) else None
+        return file.only_value(used)
+    attributes = file.attributes(used.attr) if isinstance(used, ast.Attribute) else ()
+    stores = [n for n in attributes if not isinstance(n.ctx, ast.Load)]
+    return file.value_given(stores[0]) if len(stores) == 1 else None
 
 
 def maker(origin: ast.expr | None) -> ast.Call | None:

@@ -14,6 +14,8 @@ Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 NOTHING = Observations()
+NUMBERS = frozenset({"int", "float", "bool"})
+"""Types of Python's numbers."""
 _BY_ANY_NAME = frozenset("locals globals exec eval".split())
 """Functions that may read or assign names that the source doesn't show."""
 
@@ -129,7 +131,7 @@ class File:
     def is_number(self, node: ast.expr) -> bool:
         """Return whether an expression always was a Python number."""
         types = self.types(node)
-        return bool(types) and types <= {"int", "float", "bool"}
+        return bool(types) and types <= NUMBERS
 
     # the tree
 
@@ -206,6 +208,22 @@ class File:
     def loads(self, name: ast.Name) -> list[ast.Name]:
         """Return where a name is read."""
         return [n for n in self.names(self.home_of(name), name.id) if isinstance(n.ctx, ast.Load)]
+
+    def value_given(self, target: ast.AST) -> ast.expr | None:
+        """Return what an assignment gives a target, alone or in a tuple of targets; None where that isn't beside it."""
+        parent = self.parents[target]
+        if isinstance(parent, ast.Assign | ast.AnnAssign):
+            return parent.value
+        assign = self.parents.get(parent)
+        values = assign.value if isinstance(parent, ast.Tuple) and isinstance(assign, ast.Assign) else None
+        if isinstance(values, ast.Tuple) and len(values.elts) == len(parent.elts):  # type: ignore[attr-defined]
+            return values.elts[parent.elts.index(target)]  # type: ignore[attr-defined]
+        return None
+
+    def only_value(self, name: ast.Name) -> ast.expr | None:
+        """Return what the only assignment of a name gives it; None where there are several."""
+        stores = self.stores(name)
+        return self.value_given(stores[0]) if len(stores) == 1 else None
 
     def attributes(self, name: str) -> list[ast.Attribute]:
         """Return all attributes of this name."""

@@ -55,8 +55,7 @@ def names_in(node: ast.AST) -> Iterator[ast.Name]:
 
 def is_stored(file: File, name: ast.Name, within: ast.AST) -> bool:
     """Return whether a name is given another value inside of a node."""
-    uses = file.names(file.home_of(name), name.id)
-    return any(not isinstance(n.ctx, ast.Load) and file.within(n, within) for n in uses)
+    return any(file.within(n, within) for n in file.stores(name))
 
 
 def targets(loop: ast.For) -> set[str]:
@@ -145,13 +144,10 @@ def constant(file: File, node: ast.expr) -> bool:
 
 def is_constant_name(file: File, name: ast.Name) -> bool:
     """Return whether a module's name is given a literal once, and never changed."""
-    home = file.home_of(name)
-    uses = file.names(home, name.id)
-    stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]
-    if home is not file.tree or len(stores) != 1:
+    value = file.only_value(name)
+    if file.home_of(name) is not file.tree or value is None or not constant(file, value):
         return False
-    assign = file.parents[stores[0]]
-    if not isinstance(assign, ast.Assign) or not constant(file, assign.value) or assign not in file.tree.body:
+    if file.statement_of(value) not in file.tree.body:
         return False
-    holds_list = any(isinstance(n, ast.List) for n in ast.walk(assign.value))
+    holds_list = any(isinstance(n, ast.List) for n in ast.walk(value))
     return not holds_list or not memory.may_be_written(file, name, file.nodes)

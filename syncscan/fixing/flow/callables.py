@@ -47,8 +47,7 @@ def is_of_library(name: str) -> bool:
 
 def is_free(file: File, name: ast.Name) -> bool:
     """Return whether nothing in the file binds a name, so that it is Python's own."""
-    stored = any(not isinstance(n.ctx, ast.Load) for n in file.names(file.home_of(name), name.id))
-    return not stored and not any(name.id in _bound_by(node) for node in file.nodes)
+    return not file.stores(name) and not any(name.id in _bound_by(node) for node in file.nodes)
 
 
 def _bound_by(node: ast.AST) -> tuple[str | None, ...]:
@@ -67,7 +66,7 @@ def _of_value(file: File, function: ast.expr) -> frozenset[str]:
         if hasattr(builtins, function.id) and is_free(file, function):
             return frozenset({f"builtins.{function.id}"})
     if full := makers.full_name(file, function):
-        stored = isinstance(function, ast.Name) and not _is_only_imported(file, function)
+        stored = isinstance(function, ast.Name) and file.stores(function)
         return frozenset() if stored else frozenset({full})
     return _of_observed(file, function)
 
@@ -101,10 +100,8 @@ def _of_method(file: File, owner: str, function: ast.Attribute) -> frozenset[str
         return frozenset({OWN})
     stores = [n for n in file.attributes(function.attr) if not isinstance(n.ctx, ast.Load)]
     if stores:
-        given = [
-            _of_value(file, v) if (v := callees.value_given(file, store)) is not None else frozenset()
-            for store in stores
-        ]
+        values = [file.value_given(store) for store in stores]
+        given = [_of_value(file, value) if value is not None else frozenset() for value in values]
         return frozenset().union(*given) if all(given) else frozenset()
     return frozenset(f"{base}.{function.attr}" for base in _library_bases(file, owner))
 
@@ -131,12 +128,7 @@ def _classes(file: File, kind: str) -> Iterator[ast.ClassDef]:
 def _is_defined(file: File, name: ast.Name) -> bool:
     """Return whether a name is a function, lambda or class of the file, and never anything else."""
     home = file.home_of(name)
-    stores = [n for n in file.names(home, name.id) if not isinstance(n.ctx, ast.Load)]
-    if len(stores) == 1 and isinstance(callees.value_given(file, stores[0]), ast.Lambda):
+    if isinstance(file.only_value(name), ast.Lambda):
         return True
     defined = (n for n in file.nodes if isinstance(n, Function | ast.ClassDef) and n.name == name.id)
-    return not stores and any(file.scope_of(n) is home and file.class_of(n) is None for n in defined)
-
-
-def _is_only_imported(file: File, name: ast.Name) -> bool:
-    return not any(not isinstance(n.ctx, ast.Load) for n in file.names(file.home_of(name), name.id))
+    return not file.stores(name) and any(file.scope_of(n) is home and file.class_of(n) is None for n in defined)

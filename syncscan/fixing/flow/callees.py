@@ -150,8 +150,7 @@ def _is_taken(file: File, attribute: ast.Attribute) -> bool:
 def _function(file: File, name: ast.Name) -> Function | None:
     scope = file.home_of(name)
     bound = [n for n in _definitions(file, name.id) if file.scope_of(n) is scope]
-    stored = [n for n in file.names(scope, name.id) if not isinstance(n.ctx, ast.Load)]
-    if len(bound) != 1 or stored:
+    if len(bound) != 1 or file.stores(name):
         return None
     definition = bound[0]
     return method(file, definition.name, "__init__") if isinstance(definition, ast.ClassDef) else definition
@@ -159,24 +158,10 @@ def _function(file: File, name: ast.Name) -> Function | None:
 
 def _of_instance(file: File, name: ast.Name) -> Function | None:
     """Return the `__call__` or `forward` that calling this name runs, if the name holds an object of this file."""
-    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
-    if len(stores) != 1:
-        return None
-    value = value_given(file, stores[0])
+    value = file.only_value(name)
     types = {t.rpartition(".")[2] for t in file.types(value)} if value is not None else set()
     owner = types.pop() if len(types) == 1 else ""
     return method(file, owner, "__call__") or method(file, owner, "forward")
-
-
-def value_given(file: File, target: ast.expr) -> ast.expr | None:
-    """Return what an assignment gives a name, alone or in a tuple of targets: `a, b = A(), B()`."""
-    outer = file.parents[target]
-    if isinstance(outer, ast.Tuple):
-        assign = file.parents[outer]
-        values = assign.value if isinstance(assign, ast.Assign) else None
-        alike = isinstance(values, ast.Tuple) and len(values.elts) == len(outer.elts)
-        return values.elts[outer.elts.index(target)] if alike else None  # type: ignore[union-attr]
-    return outer.value if isinstance(outer, ast.Assign | ast.AnnAssign) else None
 
 
 def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:

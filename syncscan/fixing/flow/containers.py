@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
+from syncscan.fixing.program_file import NUMBERS
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -42,7 +43,7 @@ def holder(walk: NumberWalk, node: ast.expr) -> ContainerShape | None:
     types = walk.file.types(node)
     cell = walk.cell(node) if not types and isinstance(node, ast.Name | ast.Attribute) else None
     if cell is not None:  # it is written to here: what it is where it is read
-        types = {t for use in walk.uses(cell) for t in walk.file.types(use)}
+        types = walk.types_read(cell)
     if not types and isinstance(node, ast.Subscript):
         types = set(walk.file.seen(node.value).elements)
     return _HOLDERS.get(next(iter(types))) if len(types) == 1 else None
@@ -170,9 +171,8 @@ def _types_read(walk: NumberWalk, value: ast.Name) -> frozenset[str]:
     Raises:
         Stuck: some of them aren't types of numbers.
     """
-    uses = walk.file.names(walk.file.home_of(value), value.id)
-    types = frozenset(t for use in uses if isinstance(use.ctx, ast.Load) for t in walk.file.types(use))
-    if not types <= {"float", "int", "bool"}:
+    types = frozenset(walk.types_read(walk.cell(value)))
+    if not types <= NUMBERS:
         raise Stuck(value, "is iterated over beside values that are no numbers")
     return types
 
@@ -189,7 +189,7 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
         walk.push(parent, taint.holding(inner), origin)
     elif isinstance(parent.slice, ast.Slice):
         walk.stuck(node, "is inspected inside the loop", origin)
-    elif types and types <= {"float", "int", "bool"}:
+    elif types and types <= NUMBERS:
         walk.push(parent, Taint(ContainerShape.NUMBER, frozenset(types)), origin)
     else:
         walk.stuck(parent, deferred_arithmetic.why_no_number(types), origin)

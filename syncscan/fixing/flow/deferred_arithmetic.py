@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow.number_reads import callable_source
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint
+from syncscan.fixing.program_file import NUMBERS
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -23,7 +24,6 @@ MOST_DIGITS = 8
 """Decimal digits to which a number in single precision, times a power of ten, is exact in double precision."""
 _DIVISOR = "is a divisor, and Python raises if it is 0"
 _NOT_RUN = "is used by code that didn't run"
-_NUMBERS = frozenset({"float", "int", "bool"})
 
 
 def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -49,7 +49,7 @@ def _with_number(
     walk: NumberWalk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin
 ) -> None:
     types = frozenset(walk.file.types(parent))
-    if not types or not types <= _NUMBERS:
+    if not types or not types <= NUMBERS:
         walk.stuck(node, why_no_number(types), origin)
         return
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
@@ -64,7 +64,7 @@ def _with_number(
 
 def why_no_number(types: Collection[str]) -> str:
     """Return why a value whose types are these isn't surely a number: it never ran, or other calls make it more."""
-    more = sorted(set(types) - _NUMBERS)
+    more = sorted(set(types) - NUMBERS)
     if not more:
         return _NOT_RUN
     kind = "tensor" if any(name.endswith("Tensor") for name in more) else more[0]
@@ -158,7 +158,11 @@ def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, origin: Origin) -> 
         return
     target, value = given
     kinds = walk.file.types(value)
-    if len(kinds) != 1 or _number_types(walk, target) != kinds or ("float" in kinds and not _put_off(walk, value)):
+    if (
+        len(kinds) != 1
+        or walk.types_read(walk.cell(target)) != kinds
+        or ("float" in kinds and not _put_off(walk, value))
+    ):
         walk.stuck(node, "controls what runs next", origin)
         return
     walk.as_tensor(origin, parent.test)
@@ -203,14 +207,6 @@ def _put_off(walk: NumberWalk, value: ast.expr) -> bool:
     return cell is not None and any(cell == held for held, _ in walk.cells)
 
 
-def _number_types(walk: NumberWalk, target: ast.expr) -> set[str]:
-    """Return the types that a name has where it is read."""
-    cell = walk.cell(target)
-    if cell is None:
-        return set()
-    return {t for use in walk.uses(cell) for t in walk.file.types(use)}
-
-
 def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
     """Follow `total += node`."""
     if not isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
@@ -224,7 +220,7 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
         return
     target = parent.target
     types = walk.file.types(parent.value) | _types_of_target(walk, target)
-    if not types <= {"float", "int", "bool"}:
+    if not types <= NUMBERS:
         walk.stuck(node, "is added to something that isn't a number", origin)
         return
     if isinstance(target, ast.Subscript) and types >= {"int", "float"} and taint.types <= {"int", "bool"}:
@@ -261,8 +257,9 @@ def _types_of_target(walk: NumberWalk, target: ast.expr) -> set[str]:
     cell = walk.cell(target)
     if cell is None:
         return {"unknown"}
-    types = {t for use in walk.uses(cell) for t in walk.file.types(use)}
-    return (types - {"NoneType"}) | given_types(walk, target)
+    stores = walk.file.stores(target) if isinstance(target, ast.Name) else []
+    values = [value for store in stores if (value := walk.file.value_given(store)) is not None]
+    return walk.types_read(cell).union(*map(walk.file.types, values)) - {"NoneType"}
 
 
 def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
@@ -270,7 +267,7 @@ def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
     cell = walk.cell(target.value) if isinstance(target.value, ast.Name | ast.Attribute) else None
     types: set[str] = set()
     for store in walk.stores(cell) if cell is not None else ():
-        display = assigned_value(walk, store)
+        display = walk.file.value_given(store)
         if not isinstance(display, ast.Dict) or not isinstance(target.slice, ast.Constant):
             return set()
         pairs = zip(display.keys, display.values, strict=True)
@@ -279,34 +276,6 @@ def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
             return set()
         types |= walk.file.types(values[0])
     return types
-
-
-def given_types(walk: NumberWalk, target: ast.expr) -> set[str]:
-    """Return the types of the values that plain assignments give a name."""
-    if not isinstance(target, ast.Name):
-        return set()
-    stores = [n for n in walk.file.names(walk.file.home_of(target), target.id) if isinstance(n.ctx, ast.Store)]
-    types: set[str] = set()
-    for store in stores:
-        value = assigned_value(walk, store)
-        if value is not None:
-            types |= walk.file.types(value) - {"NoneType"}
-    return types
-
-
-def assigned_value(walk: NumberWalk, store: ast.expr) -> ast.expr | None:
-    """Return what an assignment gives a target; None where that isn't written beside it."""
-    parent = walk.file.parents[store]
-    if isinstance(parent, ast.Assign):
-        return parent.value
-    if isinstance(parent, ast.AnnAssign):
-        return parent.value
-    if isinstance(parent, ast.Tuple):
-        assign = walk.file.parents[parent]
-        value = assign.value if isinstance(assign, ast.Assign) else None
-        if isinstance(value, ast.Tuple) and len(value.elts) == len(parent.elts):
-            return value.elts[parent.elts.index(store)]
-    return None
 
 
 def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
@@ -370,9 +339,8 @@ def _is_plainly_read(walk: NumberWalk, node: ast.expr) -> bool:
     """Return whether an expression is the read itself, or a name for nothing else."""
     if not isinstance(node, ast.Name):
         return node is walk.site.node
-    home = walk.file.home_of(node)
-    stores = [n for n in walk.file.names(home, node.id) if not isinstance(n.ctx, ast.Load)]
-    return bool(stores) and all(assigned_value(walk, store) is walk.site.node for store in stores)
+    stores = walk.file.stores(node)
+    return bool(stores) and all(walk.file.value_given(store) is walk.site.node for store in stores)
 
 
 def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:

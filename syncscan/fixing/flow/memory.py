@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterable
 
 from syncscan.fixing.flow import callables, callees, known_functions
-from syncscan.fixing.program_file import File, Function, Loop, Scope
+from syncscan.fixing.program_file import NUMBERS, File, Function, Loop, Scope
 
 _PROPERTIES = frozenset(
     "device dtype grad_fn is_cuda is_leaf is_sparse itemsize layout ndim requires_grad shape".split()
@@ -18,6 +18,11 @@ _PROPERTIES = frozenset(
 """Attributes of tensors that are no tensors."""
 _ASSIGNABLE = frozenset({"grad", "requires_grad"})
 """Attributes of tensors whose assignment leaves their values."""
+_HOLD = (
+    *(ast.Starred, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.List, ast.Tuple, ast.Set, ast.Dict),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+"""Expressions that may give what is in them, or hold it."""
 _ONLY_LOOK = (ast.Expr, ast.FormattedValue, ast.Compare, ast.Assert, ast.If, ast.While, ast.Slice, ast.Delete)
 """Nodes that do no more with a tensor in them than to look at it."""
 
@@ -60,7 +65,7 @@ def stays(file: File, path: ast.expr, loop: Loop) -> bool:
         loop: a loop around it.
     """
     root = _root(path)
-    if root is None or any(_is_bound(n) and file.within(n, loop) for n in _uses(file, root)):
+    if root is None or any(file.within(n, loop) for n in file.stores(root)):
         return False
     region = running_in(file, loop)
     while isinstance(path, ast.Subscript):
@@ -164,9 +169,8 @@ def _is_known(file: File, call: ast.Call) -> bool:
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
     """Return whether all that is assigned to a name is new memory, so that nothing else holds it from before."""
-    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
-    assigns = [assign for store in stores if not isinstance(assign := file.parents[store], ast.AugAssign)]
-    values = [a.value if isinstance(a, ast.Assign | ast.AnnAssign) else None for a in assigns]
+    stores = [store for store in file.stores(name) if not isinstance(file.parents[store], ast.AugAssign)]
+    values = [file.value_given(store) for store in stores]
     return bool(values) and all(value is not None and is_new(file, value) for value in values)
 
 
@@ -237,7 +241,9 @@ class _Spread:
         if self._on_host and self._file.device_tensor(node) is not None:
             return
         follow = getattr(self, f"_in_{type(parent).__name__}", None)
-        if follow is not None:
+        if isinstance(parent, _HOLD):
+            self.look_at(parent)
+        elif follow is not None:
             follow(parent, node)
         elif not isinstance(parent, _ONLY_LOOK):
             self.is_held = True
@@ -248,38 +254,19 @@ class _Spread:
     def _is_counted(self, node: ast.AST) -> bool:
         return node in self._region if self._counts is None else self._counts
 
-    def _in_UnaryOp(self, parent: ast.UnaryOp, node: ast.expr) -> None:
-        if isinstance(parent.op, ast.UAdd):
-            self.look_at(parent)
-
     def _in_BinOp(self, parent: ast.BinOp, node: ast.expr) -> None:
         if self._file.types(parent) & {"list", "tuple"}:
             self.look_at(parent)
-
-    def _in_IfExp(self, parent: ast.IfExp, node: ast.expr) -> None:
-        if node is not parent.test:
-            self.look_at(parent)
-
-    def _in_Starred(self, parent: ast.expr, node: ast.expr) -> None:
-        self.look_at(parent)
-
-    _in_BoolOp = _in_List = _in_Tuple = _in_Set = _in_Dict = _in_DictComp = _in_Starred
-
-    def _in_ListComp(self, parent: ast.ListComp | ast.SetComp | ast.GeneratorExp, node: ast.expr) -> None:
-        self.look_at(parent)
-
-    _in_SetComp = _in_GeneratorExp = _in_ListComp
 
     def _in_NamedExpr(self, parent: ast.NamedExpr, node: ast.expr) -> None:
         self._bind(parent.target)
         self.look_at(parent)
 
-    def _in_Assign(self, parent: ast.Assign, node: ast.expr) -> None:
-        for target in parent.targets:
+    def _in_Assign(self, parent: ast.Assign | ast.AnnAssign, node: ast.expr) -> None:
+        for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
             self._bind(target)
 
-    def _in_AnnAssign(self, parent: ast.AnnAssign, node: ast.expr) -> None:
-        self._bind(parent.target)
+    _in_AnnAssign = _in_Assign
 
     def _in_For(self, parent: ast.For | ast.comprehension, node: ast.expr) -> None:
         if node is parent.iter:
@@ -382,14 +369,6 @@ class _Spread:
             self.look_at(call)
 
 
-def _is_bound(name: ast.Name) -> bool:
-    return not isinstance(name.ctx, ast.Load)
-
-
-def _uses(file: File, name: ast.Name) -> list[ast.Name]:
-    return file.names(file.home_of(name), name.id)
-
-
 def _root(path: ast.expr) -> ast.Name | None:
     """Return the name that a path begins with; None for what is no path."""
     while isinstance(path, ast.Attribute | ast.Subscript):
@@ -406,11 +385,7 @@ def _writes_by_choice(call: ast.Call) -> bool:
     """Return whether a call may say where it writes: `out=y`, `inplace=True`, `relu(x, True)`, or unseen arguments."""
     if any(isinstance(a, ast.Constant) and a.value is True for a in call.args):
         return True
-    return any(k.arg in (None, "out") or (k.arg == "inplace" and not _is_false(k.value)) for k in call.keywords)
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and not node.value
+    return any(k.arg in (None, "out") or k.arg == "inplace" for k in call.keywords)
 
 
 def _holds_number(file: File, target: ast.expr) -> bool:
@@ -420,4 +395,4 @@ def _holds_number(file: File, target: ast.expr) -> bool:
     else:
         uses = file.attributes(target.attr) if isinstance(target, ast.Attribute) else ()
     types = {kind for use in uses if isinstance(getattr(use, "ctx", None), ast.Load) for kind in file.types(use)}
-    return bool(types) and types <= {"int", "float", "bool"}
+    return bool(types) and types <= NUMBERS

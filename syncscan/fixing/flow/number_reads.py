@@ -9,7 +9,7 @@ import msgspec
 from syncscan.fixing.edits import Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
-from syncscan.fixing.program_file import File
+from syncscan.fixing.program_file import NUMBERS, File
 
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
@@ -92,7 +92,7 @@ def _site(file: File, call: ast.Call) -> NumberRead | None:
     if receiver is None:
         return None
     types = file.types(call)
-    if len(types) != 1 or not types <= {"float", "int", "bool"}:
+    if len(types) != 1 or not types <= NUMBERS:
         return None
     of, detached = _peeled(receiver)
     tensor = file.device_tensor(of)
@@ -259,8 +259,8 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
         return False
     if not isinstance(of, ast.Name):
         return True
-    home, nodes, loops = file.home_of(of), set(region), file.loops_of(site.node)
-    given = [n for n in file.names(home, of.id) if isinstance(n.ctx, ast.Store) and n in nodes]
+    nodes, loops = set(region), file.loops_of(site.node)
+    given = [n for n in file.stores(of) if n in nodes]
     if not any(loops and file.within(n, loops[-1]) for n in given) or not all(_is_given_new(file, n) for n in given):
         return True
     return memory.new_may_change(file, of, nodes)

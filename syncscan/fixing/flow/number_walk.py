@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from syncscan.fixing import clock_reads
+from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, onlookers, read_back, surely
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
@@ -360,7 +360,7 @@ class NumberWalk:
             if isinstance(parent, ast.Tuple) and isinstance(self.file.parents[parent], ast.Assign | ast.NamedExpr):
                 raise Stuck(use, "is stored in a container with a second name", origin)
         for store in self.stores(cell):
-            value = deferred_arithmetic.assigned_value(self, store)
+            value = self.file.value_given(store)
             if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) and not self._is_after(store, origin):
                 raise Stuck(store, "is stored in a container with a second name", origin)
 
@@ -401,14 +401,8 @@ class NumberWalk:
 
     def sums(self, cell: Cell) -> list[ast.AugAssign]:
         """Return the statements that compute with a cell in place: `x += y`."""
-        if isinstance(cell, Local):
-            nodes: list[ast.AST] = [self.file.parents[n] for n in self.file.names(cell.scope, cell.name)]
-            targets: list[ast.expr] = list(self.file.names(cell.scope, cell.name))
-        else:
-            targets = [n for n in self.file.attributes(cell.name) if cell.owner in callees.owners(self.file, n.value)]
-            nodes = [self.file.parents[n] for n in targets]
-        pairs = zip(nodes, targets, strict=True)
-        return [n for n, target in pairs if isinstance(n, ast.AugAssign) and n.target is target]
+        statements = [self.file.parents[target] for target in self.stores(cell)]
+        return [statement for statement in statements if isinstance(statement, ast.AugAssign)]
 
     def uses(self, cell: Cell) -> Iterator[ast.expr]:
         """Yield the places where a cell is read."""
@@ -420,6 +414,10 @@ class NumberWalk:
             if isinstance(node.ctx, ast.Load) and (cell.owner in owners or self._may_be(node, owners)):
                 yield node
 
+    def types_read(self, cell: Cell | None) -> set[str]:
+        """Return the types that a cell has where it is read."""
+        return {kind for use in (self.uses(cell) if cell is not None else ()) for kind in self.file.types(use)}
+
     def _may_be(self, node: ast.Attribute, owners: set[str]) -> bool:
         """Return whether an attribute's owner is unknown and the attribute is no called method."""
         parent = self.file.parents[node]
@@ -430,7 +428,7 @@ class NumberWalk:
         function = self.file.function_of(origin.node)
         code = self.file.text.code(path)
         root = _root(path)
-        if root is None or not (isinstance(cell, Local) or _is_plain(path)):
+        if root is None or not (isinstance(cell, Local) or questions.is_path(path)):
             raise Stuck(path, "is stored where no name reaches it after the loop", origin)
         holder = self.file.function_of(path)
         if holder is not function:
@@ -456,7 +454,7 @@ class NumberWalk:
             tree = (
                 callees.argument(self.file, call, root.id, holder) if callees.has_parameter(holder, root.id) else None
             )
-            if tree is not None and _is_plain(tree):
+            if tree is not None and questions.is_path(tree):
                 self._hold_at(cell, self.file.text.code(tree) + path[len(root.id) :], tree, taint, outer)
                 return
             if isinstance(cell, Local) and cell.scope is self.file.function_of(call):  # nonlocal, or global
@@ -476,7 +474,7 @@ class NumberWalk:
             given, tree = path, None
             if callees.has_parameter(function, root.id):
                 tree = callees.argument(self.file, call, root.id, function)
-                if tree is None or not _is_plain(tree):
+                if tree is None or not questions.is_path(tree):
                     raise Stuck(function, "is stored in an object without a name after the loop", origin)
                 given = self.file.text.code(tree) + path[len(root.id) :]
             elif self.file.home_of(root) not in (self.file.tree, *self._scopes_of(call)):
@@ -610,7 +608,7 @@ class NumberWalk:
             assert isinstance(leaf, ast.expr)
             cell = self.cell(leaf)
             assert cell is not None
-            if not _is_plain(leaf) or not self.may_assign(statement, cell):
+            if not questions.is_path(leaf) or not self.may_assign(statement, cell):
                 return False
             try:
                 block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
@@ -671,13 +669,6 @@ def _root(node: ast.expr) -> ast.Name | None:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node if isinstance(node, ast.Name) else None
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """Return whether an expression only names something: `a`, `a.b`, `a["b"]`."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Constant) and _is_plain(node.value)
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_plain(node.value))
 
 
 def _has_yield(function: ast.AST) -> bool:

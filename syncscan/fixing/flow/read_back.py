@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syncscan.fixing import questions
-from syncscan.fixing.flow import callees, deferred_arithmetic, surely
+from syncscan.fixing.flow import callees, surely
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import Loop
 
@@ -79,10 +79,10 @@ def _number(walk: NumberWalk, path: str, cell: Cell, taint: Taint) -> str:
 def _assigned_types(walk: NumberWalk, cell: Local) -> set[str]:
     """Return the types that assignments give a name; `unknown` for a store without a visible value."""
     types: set[str] = set()
-    for store in walk.file.names(cell.scope, cell.name):
-        if not isinstance(store.ctx, ast.Store) or isinstance(walk.file.parents[store], ast.AugAssign):
+    for store in walk.stores(cell):
+        if isinstance(walk.file.parents[store], ast.AugAssign):
             continue
-        value = deferred_arithmetic.assigned_value(walk, store)
+        value = walk.file.value_given(store)
         types |= (walk.file.types(value) or {"unknown"}) if value is not None else {"unknown"}
     return types
 
@@ -116,7 +116,7 @@ def collected(walk: NumberWalk, cell: Local, home: Loop) -> list[ast.expr] | Non
         elif _is_behind(file.statement_of(name), home):
             continue
         elif isinstance(name.ctx, ast.Store):
-            value = deferred_arithmetic.assigned_value(walk, name)
+            value = walk.file.value_given(name)
             if not (isinstance(value, ast.List) and not value.elts) or _has_two_targets(parent):
                 return None
             empty.append(file.statement_of(name))
@@ -201,7 +201,7 @@ def _is_used_behind(walk: NumberWalk, cell: Cell, home: Loop) -> bool:
     """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
-    uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
+    uses = list(walk.uses(cell))
     shared = any(_has_two_targets(walk.file.parents[store]) for store in walk.stores(cell))
     return shared or any(not walk.file.within(n, home) for n in uses) or callees.has_parameter(cell.scope, cell.name)
 
@@ -210,8 +210,7 @@ def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     """Return whether a name is bound before the loop, or by the loop, which surely runs."""
     if callees.has_parameter(cell.scope, cell.name):
         return True
-    stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
-    for store in stores:
+    for store in walk.stores(cell):
         statement = walk.file.statement_of(store)
         if not walk.file.within(store, home) and statement.lineno < home.lineno:
             blocks = [walk.file.block_of(s) for s in [home, *walk.file.ancestors(home)] if isinstance(s, ast.stmt)]
@@ -229,8 +228,7 @@ def _surely_runs(walk: NumberWalk, loop: ast.For) -> bool:
         return False
     end = of.args[0] if len(of.args) == 1 else None
     if isinstance(end, ast.Name) and questions.is_constant_name(walk.file, end):
-        stores = [n for n in walk.file.names(walk.file.tree, end.id) if isinstance(n.ctx, ast.Store)]
-        end = deferred_arithmetic.assigned_value(walk, stores[0])
+        end = walk.file.only_value(end)
     return isinstance(end, ast.Constant) and isinstance(end.value, int) and end.value > 0
 
 

@@ -49,8 +49,7 @@ def on_the_device(file: File, node: ast.expr) -> bool:
     All that its function assigns to a name that it is computed of was on the device, or a number.
     """
     for name in questions.names_in(node):
-        home = file.home_of(name)
-        for store in (n for n in file.names(home, name.id) if isinstance(n.ctx, ast.Store)):
+        for store in file.stores(name):
             assign = file.parents[store]
             if not isinstance(assign, ast.Assign) or store not in assign.targets:
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.facts.code_pattern import matched
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, memory
+from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -108,7 +108,7 @@ def _is_read_behind(file: File, name: ast.Name, loop: ast.stmt) -> bool:
 def _begins_empty(file: File, name: ast.Name, before: ast.stmt | None = None) -> bool:
     """Return whether a list is made once, empty (and in the block of a later statement): no part lies on the host."""
     stores = file.stores(name)
-    if len(stores) != 1 or not matched("[]", callees.value_given(file, stores[0])):
+    if len(stores) != 1 or not matched("[]", file.value_given(stores[0])):
         return False
     if before is None:
         return True
