@@ -28,9 +28,8 @@ from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_steps import after_steps
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
-from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
+from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
-from syncscan.fixing.raised import Raised, raised
 from syncscan.fixing.reproducible import FixedRandomness, fix_clock
 from syncscan.fixing.winding import Winding
 from syncscan.model.finding import Cause, Finding, Use

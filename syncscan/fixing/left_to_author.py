@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from syncscan.fixing.edits import span
 from syncscan.fixing.flow import callees
-from syncscan.fixing.line_map import span
 from syncscan.fixing.messages import WaitingLine
 from syncscan.fixing.program_file import File, Function
 

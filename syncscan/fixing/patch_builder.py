@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.errors import ProgramFailed
-from syncscan.fixing.counts import several
-from syncscan.fixing.edits import applied
+from syncscan.fixing.edits import applied, change, moved_lines, span
 from syncscan.fixing.left_to_author import (
     Reason,
     in_library,
@@ -23,18 +22,14 @@ from syncscan.fixing.left_to_author import (
     runs_seldom,
     why_left,
 )
-from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
-from syncscan.fixing.patch_size import by_hand, is_too_long
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal, found_by
+from syncscan.fixing.proposal import Left, Proposal, by_hand, found_by, is_too_long, with_torch
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.same_text import TOLERANCE
-from syncscan.fixing.source_numbers import source_numbers
-from syncscan.fixing.source_text import Text, names_apple, read, shown_path
-from syncscan.fixing.torch_import import with_torch
+from syncscan.fixing.same_text import TOLERANCE, several
+from syncscan.fixing.source_text import Text, names_apple, read, shown_path, source_numbers
 from syncscan.fixing.verify import Reference
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety

@@ -1,4 +1,4 @@
-"""Proposals of rewrites, and the waits that they leave to the author."""
+"""Proposals of rewrites, what they need to stand alone, and the waits that are left to the author."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from syncscan.fixing.edits import Draft
+from syncscan.fixing.edits import Clash, Draft, Edit
 from syncscan.fixing.program_file import File
 from syncscan.model.fix import Safety
+
+MOST_LINES = 2
+"""Lines that may be added for each place that no longer waits."""
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -104,3 +107,50 @@ def found_by(rewrite: Rewrite, file: File) -> Iterator[Proposal | Left]:
         else:
             rule = one.rule or rewrite.RULES[0]
             yield replace(one, rule=rule, rewrite=rewrite.ID, title=rewrite.TITLE, safety=rewrite.SAFETY)
+
+
+def is_too_long(proposal: Proposal) -> bool:
+    """Return whether a change adds more lines than its places are worth."""
+    if proposal.safety is Safety.UNSAFE:
+        return False  # it was asked for
+    places = 1 + len(proposal.group) - proposal.shared
+    return _added(proposal) > MOST_LINES * max(1, places)
+
+
+def _added(proposal: Proposal) -> int:
+    text = proposal.draft.text.text
+    return sum(edit.text.count("\n") - text[edit.begin : edit.end].count("\n") for edit in _edits(proposal))
+
+
+def by_hand(proposal: Proposal) -> str:
+    """Return the reason for leaving a change that is too long, with the lines that it would add."""
+    lines = [line.strip() for edit in _edits(proposal) if edit.begin == edit.end for line in edit.text.split("\n")]
+    code = "; ".join(f"`{line}`" for line in lines if line)
+    return f"it would take {_added(proposal)} more lines: to {proposal.change}, add {code}"
+
+
+def _edits(proposal: Proposal) -> list[Edit]:
+    try:
+        return proposal.draft.edits()
+    except Clash:
+        return []
+
+
+def import_torch(file: File, draft: Draft) -> None:
+    """Have a draft import torch, if it needs that."""
+    words = "".join(edit.text for edit in draft.edits())
+    imports = [n for n in file.nodes if isinstance(n, ast.Import)]
+    names = {(a.asname or a.name).partition(".")[0] for n in imports for a in n.names}
+    if "torch." not in words or "torch" in names:
+        return
+    body = [n for n in file.tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    body = [n for n in body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
+    if body:
+        draft.put_before(body[0], "import torch")
+
+
+def with_torch(file: File, draft: Draft) -> Draft:
+    """Return a draft that stands on its own: with the import that it needs."""
+    alone = draft.copy()
+    import_torch(file, alone)
+    return alone

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from syncscan.fixing.counts import several
-from syncscan.fixing.edits import Clash, Draft, Edit, applied
-from syncscan.fixing.line_map import moved_lines, span, statement_lines, written_lines
+from syncscan.fixing.edits import Clash, Draft, Edit, applied, moved_lines, span, statement_lines, written_lines
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Proposal
+from syncscan.fixing.proposal import Proposal, import_torch
 from syncscan.fixing.runs import Runs
+from syncscan.fixing.same_text import several
 from syncscan.fixing.source_text import Text
-from syncscan.fixing.torch_import import import_torch
 from syncscan.fixing.verify import Reference, waits_of
 
 Wanted = list[tuple[str, Proposal]]

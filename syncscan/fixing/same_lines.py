@@ -8,9 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise, takewhile
 
-from syncscan.fixing.counts import several
-from syncscan.fixing.quoted import MOST, instead
-from syncscan.fixing.same_text import is_fraction, numbers, same_line, same_number, words
+from syncscan.fixing.same_text import MOST, instead, is_fraction, numbers, same_line, same_number, several, words
 
 _BAR = re.compile(
     r"(?P<at>\d+(?:\.\d+)?[kMG]?(?:/\d+(?:\.\d+)?[kMG]?)?)\w* \[(?:\d+:)?\d\d:\d\d(?:<(?:(?:\d+:)?\d\d:\d\d|\?))?"

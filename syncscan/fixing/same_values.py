@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from syncscan.fixing.file_values import Leaves
-from syncscan.fixing.quoted import instead
 from syncscan.fixing.same_lines import SteadyLines
-from syncscan.fixing.same_text import TOLERANCE, same_line, same_number
+from syncscan.fixing.same_text import TOLERANCE, instead, same_line, same_number
 
 OF_ALL = 10.0
 """An element of an array may also differ by this many tolerances of the array's root mean square: where a sum's parts

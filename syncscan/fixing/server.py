@@ -20,10 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from syncscan.fixing.messages import ProgramJob, RunResult
-from syncscan.fixing.raised import raised
+from syncscan.fixing.messages import ProgramJob, RunResult, raised
 from syncscan.scratch import Scratch
-from syncscan.scratch.connections import name_connections
+from syncscan.scratch.uploads import name_connections
 
 POLL_S = 0.01
 

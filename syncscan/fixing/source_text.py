@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import tokenize
+from collections.abc import Iterable
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
 import msgspec
+
+from syncscan.fixing.same_text import numbers
 
 _LINE_END = re.compile("\r\n|\r|\n")
 """Line ends as Python sees them; `str.splitlines` also splits at form feeds."""
@@ -114,3 +118,17 @@ def shown_path(path: str) -> str:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:
         return path
+
+
+def source_numbers(paths: Iterable[str], arguments: Iterable[str]) -> frozenset[float]:
+    """Return the numbers in a program's files, in their strings too, and in its arguments.
+
+    Args:
+        paths: its files; those that can't be read are left out.
+        arguments: its arguments.
+    """
+    texts = list(arguments)
+    for path in paths:
+        with contextlib.suppress(OSError):
+            texts.append(Path(path).read_text(encoding="utf-8", errors="replace"))
+    return frozenset(float(number) for text in texts for number in numbers(text))

@@ -12,16 +12,14 @@ from syncscan import api
 from syncscan.capture.commands import refuse_notebook
 from syncscan.errors import UsageError
 from syncscan.fixing.assumed_run import observed
-from syncscan.fixing.edits import Draft, applied
-from syncscan.fixing.line_map import change, span
+from syncscan.fixing.edits import Draft, applied, change, span
 from syncscan.fixing.patch_builder import unified
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Proposal, found_by
+from syncscan.fixing.proposal import Proposal, found_by, import_torch, with_torch
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
 from syncscan.fixing.same_text import TOLERANCE
 from syncscan.fixing.source_text import names_apple, read
-from syncscan.fixing.torch_import import import_torch, with_torch
 from syncscan.model.fix import Fix, Fixed, Patched
 
 HOW = "not verified: nothing ran"

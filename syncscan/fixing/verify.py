@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Container, Mapping
 from typing import Any
 
-from syncscan.fixing.counts import several
 from syncscan.fixing.messages import RunResult
-from syncscan.fixing.quoted import MOST
 from syncscan.fixing.same_lines import SteadyLines
-from syncscan.fixing.same_text import TOLERANCE
+from syncscan.fixing.same_text import MOST, TOLERANCE, several
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof import sameness

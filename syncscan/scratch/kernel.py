@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import itertools
 import json
 import os
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from syncscan.scratch import syscalls
 from syncscan.scratch.mounts import Mount, Mounts
-from syncscan.scratch.renaming import allow_renaming_folders
 from syncscan.scratch.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, MS_REMOUNT
 
 NOTES = "view.json"
@@ -237,3 +239,29 @@ def _make_alike(path: str, folder: Path) -> None:
         os.chown(folder, status.st_uid, status.st_gid)
     mode = stat.S_IMODE(status.st_mode)
     folder.chmod(mode if os.access(path, os.W_OK) else mode & ~0o222)  # it may belong to this user now
+
+
+def allow_renaming_folders() -> None:
+    """Let `os.rename` and `os.replace` copy a folder where it can't be moved, as `mv` and `shutil.move` do."""
+    for name in ("rename", "replace"):
+        copying = _copying(getattr(os, name))
+        setattr(os, name, copying)
+        accessor = getattr(sys.modules.get("pathlib"), "_NormalAccessor", None)  # Python 3.10 keeps the functions there
+        if accessor is not None:
+            setattr(accessor, name, staticmethod(copying))
+
+
+def _copying(rename: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(rename)
+    def renamed(src: Any, dst: Any, **folders: Any) -> None:
+        try:
+            rename(src, dst, **folders)
+        except OSError as error:
+            if error.errno != errno.EXDEV or folders or not os.path.isdir(src) or os.path.islink(src):
+                raise
+            if os.path.isdir(dst):
+                os.rmdir(dst)
+            shutil.copytree(src, dst, symlinks=True)
+            shutil.rmtree(src)
+
+    return renamed

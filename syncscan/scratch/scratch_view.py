@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from syncscan.errors import UsageError
 from syncscan.scratch import bases, environment, landlock, uploads
-from syncscan.scratch.cache_folders import cache_folders
+from syncscan.scratch.environment import cache_folders
 
 if TYPE_CHECKING:
     from syncscan.scratch.redirect import Redirection

@@ -1,7 +1,8 @@
 """The Hugging Face Hub only answers in a view: what may change something there isn't sent.
 
 Downloads stay possible, which `HF_HUB_OFFLINE` would end. The usual ways of uploading do nothing, so that a program
-goes on; all else but reading is refused.
+goes on; all else but reading is refused. Other machines that a program connects to are named: what it sends them can't
+be held back.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import functools
 import os
 import re
+import socket
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -27,6 +30,7 @@ _LEFT_OUT = (
     "create_tag",
 )  # fmt: skip
 """Methods of `HfApi` that do nothing: `upload_file`, `upload_folder` and each `push_to_hub` call `create_commit`."""
+_HERE = ("", "localhost", "0.0.0.0", "::", "::1")
 
 
 def keep_back() -> WhenImported:
@@ -84,3 +88,41 @@ def _doing_nothing(original: Callable[..., Any], module: ModuleType) -> Callable
         return None
 
     return nothing
+
+
+def name_connections(tell: Callable[[str], None], is_on: Callable[[], bool] = lambda: True) -> None:
+    """Tell of each other machine before this process first connects to it; as long as the process runs.
+
+    Only connections by Python's `socket` are seen.
+
+    Args:
+        tell: gets the machine's name or address.
+        is_on: says whether a connection counts now.
+    """
+    told: set[str] = set()
+    asked: set[object] = set()
+
+    def heard(event: str, arguments: tuple[object, ...]) -> None:
+        if not event.startswith("socket.") or not is_on():
+            return
+        if event == "socket.getaddrinfo":
+            host, port = arguments[0], arguments[1]
+            asked.add(_number(port))
+        elif event == "socket.connect" and isinstance(arguments[1], tuple) and arguments[1][1] not in asked:
+            host = arguments[1][0]
+        else:
+            return
+        name = host.decode() if isinstance(host, bytes) else host
+        if isinstance(name, str) and name not in told and not _is_here(name):
+            told.add(name)
+            tell(name)
+
+    sys.addaudithook(heard)
+
+
+def _number(port: object) -> object:
+    return int(port) if isinstance(port, str) and port.isdigit() else port
+
+
+def _is_here(name: str) -> bool:
+    return name in _HERE or name.startswith("127.") or name == socket.gethostname()

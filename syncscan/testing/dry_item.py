@@ -18,7 +18,7 @@ from syncscan.dryrun.pretence import Pretence
 from syncscan.report.printable import printable
 from syncscan.scratch import Scratch, landlock
 from syncscan.scratch.bound_thread import BoundThread
-from syncscan.scratch.connections import name_connections
+from syncscan.scratch.uploads import name_connections
 from syncscan.testing.watched import WatchedTest
 
 _NAMED = "_syncscan_named"

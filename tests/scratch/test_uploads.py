@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from syncscan.scratch import uploads
-from syncscan.scratch.connections import name_connections
 from syncscan.scratch.imported import WhenImported
+from syncscan.scratch.uploads import name_connections
 
 LIBRARIES = ("huggingface_hub", "requests", "httpx")
 

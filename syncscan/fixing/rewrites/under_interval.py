@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads, questions
-from syncscan.fixing.edits import Draft
+from syncscan.fixing.edits import Draft, span
 from syncscan.fixing.flow import memory
-from syncscan.fixing.line_map import span
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety

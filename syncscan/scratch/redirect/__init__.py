@@ -10,21 +10,22 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from syncscan.scratch import landlock
-from syncscan.scratch.imported import WhenImported
+from syncscan.scratch.imported import Replace, WhenImported
 from syncscan.scratch.redirect import children, writers
-from syncscan.scratch.redirect.file_open import FileOpen
-from syncscan.scratch.redirect.functions import PathFunctions
-from syncscan.scratch.redirect.installing import install
+from syncscan.scratch.redirect.functions import FileOpen, PathFunctions
 from syncscan.scratch.redirect.redirected_tree import Originals, Tree
 
 _WRITABLE = ("/dev", "/proc")
 """Devices, shared memory and the kernel's own interfaces."""
+_OWN = "syncscan.scratch"
 
 
 def enter(folder: Path, passed: Sequence[Path]) -> None:
@@ -83,4 +84,18 @@ def temporary_folder(folder: Path) -> Path:
     return temporary
 
 
-__all__ = ["Redirection", "enter", "join", "temporary_folder"]
+def install(stand_ins: Mapping[Callable[..., Any], Callable[..., Any]], replace: Replace) -> None:
+    """Replace functions by their identity.
+
+    Args:
+        stand_ins: by the function that each replaces.
+        replace: sets an attribute.
+    """
+    by_id = {id(original): stand_in for original, stand_in in stand_ins.items()}
+    modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    accessor = getattr(sys.modules.get("pathlib"), "_NormalAccessor", None)  # Python 3.10 keeps the functions there
+    for holder in [module for module in modules if not module.__name__.startswith(_OWN)] + [accessor] * bool(accessor):
+        for name, value in list(vars(holder).items()):
+            stand_in = by_id.get(id(value.__func__ if type(value) is staticmethod else value))
+            if stand_in is not None:  # isinstance would ask the value
+                replace(holder, name, staticmethod(stand_in) if isinstance(holder, type) else stand_in)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncscan.fixing.source_numbers import source_numbers
+from syncscan.fixing.source_text import source_numbers
 
 
 def test_numbers_of_code_strings_and_arguments(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.quoted import instead
+from syncscan.fixing.same_text import instead
 
 
 def test_short_texts_are_whole() -> None:

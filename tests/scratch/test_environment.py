@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.scratch.cache_folders import cache_folders
+from syncscan.scratch.environment import cache_folders
 
 
 def test_a_cache_passes_through_and_the_working_folder_never_does(

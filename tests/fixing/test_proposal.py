@@ -7,8 +7,7 @@ import ast
 import pytest
 
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.patch_size import by_hand, is_too_long
-from syncscan.fixing.proposal import Proposal
+from syncscan.fixing.proposal import Proposal, by_hand, is_too_long
 from syncscan.fixing.source_text import Text
 
 
