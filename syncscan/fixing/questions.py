@@ -1,4 +1,4 @@
-"""Questions about expressions that several rewrites ask, and words that several write."""
+"""Questions about expressions that several rewrites ask."""
 
 from __future__ import annotations
 
@@ -151,17 +151,3 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
         return False
     holds_list = any(isinstance(n, ast.List) for n in ast.walk(value))
     return not holds_list or not memory.may_be_written(file, name, file.nodes)
-
-
-def index_list(file: File, node: ast.expr) -> bool:
-    """Return whether an index is a list of whole numbers."""
-    seen = file.seen(node)
-    return seen.types == ["list"] and seen.elements == ["int"]
-
-
-def moved(file: File, index: ast.expr, of: ast.expr) -> str:
-    """Return the source of a list as an index on the device."""
-    code = file.text.code(index)
-    literal = isinstance(index, ast.List) and index.elts
-    kind = "" if literal else ", dtype=torch.long"
-    return f"torch.tensor({code}{kind}).to({file.text.code(of)}.device, non_blocking=True)"

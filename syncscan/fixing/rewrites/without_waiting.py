@@ -23,7 +23,6 @@ from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.made_there import made_there
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
-from syncscan.fixing.questions import index_list, moved
 from syncscan.model.fix import Safety
 
 ID = "without-waiting"
