@@ -16,7 +16,7 @@ from syncscan.cli.result_options import result_options
 from syncscan.cli.result_options import verbose as verbose_option
 from syncscan.cli.stdout import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
-from syncscan.cli.view import options as view_options
+from syncscan.cli.view import view_options
 from syncscan.errors import TraceError, UsageError
 
 if TYPE_CHECKING:

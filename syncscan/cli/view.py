@@ -34,7 +34,7 @@ class _Saving(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return (0.0, number / 100) if unit == "%" else (number * _UNITS[unit], 0.0)
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
+def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add these options to a command, which gets them as one argument, `view`."""
 
     @functools.wraps(command)

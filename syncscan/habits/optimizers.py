@@ -42,18 +42,13 @@ def without_closures(context: Context, rows: list[int]) -> list[int]:
     if not rows:
         return []
     s, calls, slices = context.trace.slices, context.launch_calls, np.array(rows, np.int64)
-    alone = _none_in(context.kept(_backward), s.ts[slices], s.end[slices])
+    backward = context.trace.where(is_backward, Category.CPU_OP)
+    alone = _none_in(np.sort(s.ts[backward]), s.ts[slices], s.end[slices])
     for track in distinct(s.track[slices]).tolist():
         own, elsewhere = s.track[slices] == track, s.ts[calls[s.track[calls] != track]]
         alone[own] &= _none_in(elsewhere, s.ts[slices[own]], s.end[slices[own]])
     selected: list[int] = slices[alone].tolist()
     return selected
-
-
-def _backward(context: Context) -> Int64:
-    """Return when each op of a backward pass begins, ascending."""
-    s, trace = context.trace.slices, context.trace
-    return np.sort(s.ts[trace.where(is_backward, Category.CPU_OP)])
 
 
 def _none_in(times: Int64, begins: Int64, ends: Int64) -> Bool:

@@ -66,14 +66,11 @@ def parameter_loops(context: Context) -> list[ParameterLoop]:
     for first, last, period in _repetitions(context, rows):
         rounds = (last - first) // period
         names = tuple(context.trace.name(row) for row in rows[first : first + period].tolist())
-        if _over_parameters(names) and FEWER * trained <= rounds <= MORE * trained:
+        over_parameters = EACH.intersection(names) and EACH.union(BESIDE).issuperset(names)
+        if over_parameters and FEWER * trained <= rounds <= MORE * trained:
             repeats[names].append((int(rows[first]), int(rows[last - 1]), rounds))
     loops = (_loop(context, names, places) for names, places in repeats.items())
     return [loop for loop in loops if loop is not None]
-
-
-def _over_parameters(names: tuple[str, ...]) -> bool:
-    return all(name in EACH or name in BESIDE for name in names) and any(name in EACH for name in names)
 
 
 def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int, int]]) -> ParameterLoop | None:
@@ -81,8 +78,9 @@ def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int,
     s = context.trace.slices
     intervals = [ThreadInterval(int(s.track[a]), int(s.ts[a]), int(s.end[b])) for a, b, _ in places]
     work = np.concatenate([context.launched(interval) for interval in intervals])
+    steps = {int(context.step_of(begin)) for _, begin, _ in intervals}
     rounds, length = sum(count for _, _, count in places), sum(i.end - i.begin for i in intervals)
-    if 2 * len(_steps_of(context, intervals)) <= context.count or len(work) < rounds or length > LAUNCH_NS * len(work):
+    if 2 * len(steps) <= context.count or len(work) < rounds or length > LAUNCH_NS * len(work):
         return None
     mean_ns = float(s.dur[work].mean())
     calls = np.array(sorted(context.sync_calls), np.int64)
@@ -103,10 +101,6 @@ def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int,
         mean_ns=mean_ns,
         took_us=took,
     )
-
-
-def _steps_of(context: Context, intervals: list[ThreadInterval]) -> set[int]:
-    return {int(context.step_of(begin)) for _, begin, _ in intervals}
 
 
 def _outer_ops(context: Context) -> Int64:

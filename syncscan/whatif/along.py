@@ -95,8 +95,9 @@ class _Neighbors:
         if at < 0:
             return NONE
         before = int(self.rows[at])
-        while (above := int(s.parent[before])) != NONE and s.end[above] <= s.ts[row] and self._is_op(above):
-            before = above
+        above = int(s.parent[before])
+        while above != NONE and s.end[above] <= s.ts[row] and s.category[above] == Category.CPU_OP:
+            before, above = above, int(s.parent[above])
         return before if s.track[before] == s.track[row] and s.end[before] <= s.ts[row] else NONE
 
     def _behind(self, op: int) -> int:
@@ -107,6 +108,3 @@ class _Neighbors:
             at += 1
         row = int(self.rows[at]) if at < len(self.rows) else NONE
         return row if row != NONE and s.track[row] == s.track[op] else NONE
-
-    def _is_op(self, row: int) -> bool:
-        return int(self.trace.slices.category[row]) == int(Category.CPU_OP)

@@ -20,7 +20,7 @@ from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.replay import Replay, Steady, period, steady
 from syncscan.whatif.replays import Without, prefetch
-from syncscan.whatif.surroundings import NOTABLE, Shares, Surroundings, shares_of
+from syncscan.whatif.surroundings import NOTABLE, Surroundings, shares_of
 from syncscan.whatif.wait_effects import WaitEffect
 
 UNKNOWN_SLOWDOWN = 0.15
@@ -80,7 +80,8 @@ class CalibratedStep:
         """Parts of the step as it is."""
         self.behind = surroundings.behind if self.shares.communication >= NOTABLE else frozenset()
         """Numbers of the findings that wait behind collectives, whose removal is assumed to gain nothing."""
-        self.paced_by = _pacemaker(self.shares, surroundings)
+        ranks = Bound.COMMUNICATION if self.shares.waits_for_ranks else None
+        self.paced_by = Bound.INPUT if surroundings.waits_for_loader else ranks
         """The bound that sets the step's pace from outside, independent of its syncs; None without one."""
         self.unit = calibration.unit / 1e3
         """Factor from the replay's ns to reported µs."""
@@ -235,12 +236,8 @@ class CalibratedStep:
         """Return alternative times of the step without these findings, as parts of the step as it is."""
         replay, base = self.replay, self.before.period
         alternatives = [steady(replay, removed, with_ops=True).period / base, self._throttled(removed) / base]
-        alternatives += [period(other, removed) / whole for other, whole in self._slack if whole]
+        alternatives += [period(other, removed) / whole for other in self.calibration.slack if (whole := period(other))]
         return alternatives + [period(replay, removed, [k]) / alone for k, alone in self._alone if alone]
-
-    @cached_property
-    def _slack(self) -> list[tuple[Replay, float]]:
-        return [(replay, period(replay)) for replay in self.calibration.slack]
 
     @cached_property
     def _alone(self) -> list[tuple[int, float]]:
@@ -280,9 +277,3 @@ class CalibratedStep:
         if after.host >= BOUND_FROM * after.period or after.waited < (1.0 - BOUND_FROM) * after.period:
             return Bound.HOST
         return Bound.SYNC
-
-
-def _pacemaker(shares: Shares, surroundings: Surroundings) -> Bound | None:
-    if surroundings.waits_for_loader:
-        return Bound.INPUT
-    return Bound.COMMUNICATION if shares.waits_for_ranks else None

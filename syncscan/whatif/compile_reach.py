@@ -291,13 +291,9 @@ class CompileBreaks:
         holder = self.loops.holder([sync.sync for sync in syncs])
         if holder is not LoopHolder.UNKNOWN:
             return holder
-        return LoopHolder.NETWORK if _in_forward(syncs[0].finding) else LoopHolder.CALLED
-
-
-def _in_forward(finding: Finding) -> bool:
-    """Return whether the sync is in the function that would be compiled, as far as is known."""
-    where = finding.where
-    return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
+        where = syncs[0].finding.where
+        in_forward = where.source is None or where.source.function.startswith("forward")
+        return LoopHolder.NETWORK if len(where.module) < 2 and in_forward else LoopHolder.CALLED
 
 
 def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from syncscan.model.habit import Basis, Change, Habit, HabitGain, Segment
+from syncscan.model.habit import Basis, Change, Habit, HabitGain
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
@@ -37,24 +37,18 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
     step = projector.calibrated()
     if not step.before.period:
         return tuple(habits)
-    gained = [_gained(projector, step, h) if h.changes else h for h in habits]
-    least = REPEATABILITY * step.before.period * step.unit
-    gained = [replace(h, segments=_segments(projector, step, h.segments, least)) for h in gained]
-    telling = [h for h in gained if h.gain is None or h.gain.recoverable_us >= least]
-    return tuple(sorted(telling, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
-
-
-def _gained(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
-    gain = _gain(projector, step, habit.changes, habit.cost_us)
-    return replace(habit, gain=gain, severity=gain.severity(step.calibration.observed_ns / 1e3))
-
-
-def _segments(
-    projector: Projector, step: CalibratedStep, segments: Sequence[Segment], least_us: float
-) -> tuple[Segment, ...]:
-    """Return the first of a habit's segments with their own savings, without those too small to measure."""
-    with_gains = [replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in segments[:SHOWN_SEGMENTS]]
-    return tuple(s for s in with_gains if s.gain and s.gain.recoverable_us >= least_us)
+    observed_us, least = step.calibration.observed_ns / 1e3, REPEATABILITY * step.before.period * step.unit
+    gained = []
+    for habit in habits:
+        segments = [
+            replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in habit.segments[:SHOWN_SEGMENTS]
+        ]
+        telling = tuple(s for s in segments if s.gain and s.gain.recoverable_us >= least)
+        gain = _gain(projector, step, habit.changes, habit.cost_us) if habit.changes else habit.gain
+        severity = gain.severity(observed_us) if habit.changes and gain else habit.severity
+        gained.append(replace(habit, gain=gain, severity=severity, segments=telling))
+    measurable = [h for h in gained if h.gain is None or h.gain.recoverable_us >= least]
+    return tuple(sorted(measurable, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
 
 
 def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change], cost_us: float | None) -> HabitGain:
@@ -68,7 +62,11 @@ def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change],
         base = step.calibration.observed_ns / 1e3
         most = _within((cost_us or 0.0) + unexplained_us, base)
         return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
-    savings = [_saving(projector, step, change) * step.unit for change in changes]
+    savings = []
+    for change in changes:
+        after = step.before.period if change == NO_CHANGE else period(step.replay_of(projector.changed(change)))
+        saved = max(0.0, step.before.period - after) * step.unit
+        savings.append(saved / min(1.0, step.replay.scale) if change.unstretched else saved)
     if changes[0].calls and cost_us is not None:
         savings = [min(s, cost_us) for s in savings]
     slack = REPEATABILITY * base + MODEL * max(savings[0], 0.0)
@@ -89,19 +87,6 @@ def _unexplained_us(step: CalibratedStep) -> float | None:
     if abs(step.before.period * step.unit * 1e3 - calibration.observed_ns) <= MODEL * calibration.observed_ns:
         return None
     return max(0.0, calibration.observed_ns - calibration.profiled_ns) / 1e3
-
-
-def _saving(projector: Projector, step: CalibratedStep, change: Change) -> float:
-    """Return how much shorter a step is with this change, in the replay's ns."""
-    saved = step.before.period - _after(projector, step, change)
-    return saved / min(1.0, step.replay.scale) if change.unstretched else saved
-
-
-def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:
-    """Return the time of a step with this change, in the replay's ns."""
-    if change == NO_CHANGE:
-        return step.before.period
-    return min(period(step.replay_of(projector.changed(change))), step.before.period)
 
 
 def _within(us: float, base: float) -> float:

@@ -98,7 +98,11 @@ def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Seque
         for step in chosen:
             _advance(states, [graph.programs[step] for graph in job.graphs], job)
         pace.cycle(_mark(states))
-    busy = max(sum(_undisturbed(graph, step) for step in chosen) for graph in job.graphs)
+    busy = 0.0
+    for graph in job.graphs:  # how long its device would work with no collective beside it
+        lost = 1.0 - 1.0 / graph.slowdown
+        programs = [graph.programs[step] for step in chosen]
+        busy = max(busy, sum(program.busy_ns - program.beside_ns * lost for program in programs))
     return max(pace.took, busy * scales.device) / len(chosen)
 
 
@@ -106,12 +110,6 @@ def _mark(states: Sequence[_Rank]) -> PaceMark:
     """Return how far all ranks have advanced."""
     ends, events, queues = zip(*(state.mark() for state in states), strict=True)
     return PaceMark([*chain(*ends)], [*chain(*events)], [*chain(*queues)])
-
-
-def _undisturbed(graph: RankGraph, step: int) -> float:
-    """Return how long a rank's device would work in a step with no collective beside it, ns."""
-    program = graph.programs[step]
-    return program.busy_ns - program.beside_ns * (1.0 - 1.0 / graph.slowdown)
 
 
 def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job) -> None:
@@ -133,14 +131,10 @@ def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job)
         came[rank] = states[rank].arrival
         if len(came) == len(collective.ranks):
             del arrived[collective]
-            _complete(states, collective, came)
+            last = max(came.values())
+            for other, took, waits in zip(collective.ranks, collective.took_ns, collective.waits, strict=True):
+                states[other].leave((last if waits else came[other]) + took)
             runnable.extend(collective.ranks)
-
-
-def _complete(states: Sequence[_Rank], collective: SharedCollective, came: Mapping[int, float]) -> None:
-    last = max(came.values())
-    for rank, took, waits in zip(collective.ranks, collective.took_ns, collective.waits, strict=True):
-        states[rank].leave((last if waits else came[rank]) + took)
 
 
 def _let_go(states: Sequence[_Rank], arrived: dict[SharedCollective, dict[int, float]]) -> list[int]:

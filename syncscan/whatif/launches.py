@@ -81,8 +81,9 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
 
     Work without a launch between `begin` and `end` (ns) in the trace is left out.
     """
-    at, calls = _join(trace, begin, end)
-    s, work = trace.slices, trace.device_rows
+    s, work, calls = trace.slices, trace.device_rows, trace.device_calls
+    at = np.flatnonzero((calls != NONE) & (s.ts[calls] >= begin) & (s.ts[calls] < end))
+    calls = calls[at]
     order = np.lexsort((s.ts[work[at]], s.ts[calls]))
     at, calls = at[order], calls[order]
     rows = work[at]
@@ -98,7 +99,8 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     usual_gaps = UsualGaps(gap, pair, len(pairs), queued & (gap < LONG_NS))
     unqueued, gap = np.flatnonzero(~queued), gap.copy()
     gap[unqueued] = usual_gaps.of(unqueued)
-    usual_latency = _median(latency[~queued & (latency < LONG_NS)], USUAL_LATENCY_NS)
+    on_idle = latency[~queued & (latency < LONG_NS)]
+    usual_latency = median(on_idle) if len(on_idle) else USUAL_LATENCY_NS
     unseen = queued | ((before == NONE) & (latency > LONG_NS))
     return Launches(
         streams=tuple((device, number) for device, number in keys.tolist()),
@@ -118,13 +120,6 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
         usual_gaps=usual_gaps,
         usual_latency=usual_latency,
     )
-
-
-def _join(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
-    """Return indices in `trace.device_rows` and the rows of the calls that launched them between these times."""
-    calls, ts = trace.device_calls, trace.slices.ts
-    known = np.flatnonzero((calls != NONE) & (ts[calls] >= begin) & (ts[calls] < end))
-    return known, calls[known]
 
 
 def _before(trace: Trace) -> tuple[Int64, Int64]:
@@ -149,7 +144,3 @@ def _before(trace: Trace) -> tuple[Int64, Int64]:
     leads = np.flatnonzero(np.diff(group) == 0)
     before[follows], reached[follows] = order[leads], done[leads]
     return before, reached
-
-
-def _median(values: Float64, otherwise: float) -> float:
-    return median(values) if len(values) else otherwise

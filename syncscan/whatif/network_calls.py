@@ -137,12 +137,8 @@ def _has_layers(unit: Int64, products: Bool) -> bool:
             return False
         begin, run = _longest_run(same)
         if run >= period and 2 * (run + period) >= len(unit) and products[begin : begin + period].any():
-            return not _periodic(unit)
+            return not any((unit[period:] == unit[:-period]).all() for period in range(1, len(unit) // 2 + 1))
     return False
-
-
-def _periodic(unit: Int64) -> bool:
-    return any((unit[period:] == unit[:-period]).all() for period in range(1, len(unit) // 2 + 1))
 
 
 def _places(kinds: Int64, unit: Int64) -> list[int]:

@@ -146,15 +146,12 @@ def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Ca
     for place, candidate in enumerate(candidates):
         removed |= candidate.removed
         change = both(change, candidate.change)
-        replayed = (
-            _period(projector, step, removed, change) if place else before - candidate.remedy.alone_us / step.unit
-        )
+        if not place:
+            replayed = before - candidate.remedy.alone_us / step.unit
+        elif change == NO_CHANGE:
+            replayed = step.after(removed).period
+        else:
+            replayed = period(step.replay_of(projector.changed(change)), removed - step.behind)
         after = min(before, max(0.0, replayed))
         yield replace(candidate.remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
         before = after
-
-
-def _period(projector: Projector, step: CalibratedStep, removed: frozenset[int], change: Change) -> float:
-    if change == NO_CHANGE:
-        return step.after(removed).period
-    return period(step.replay_of(projector.changed(change)), removed - step.behind)

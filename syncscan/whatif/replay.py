@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import sub
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -65,12 +65,8 @@ class Pace:
         times = zip((*now.ends, *now.events), (*before.ends, *before.events), strict=True)
         if not all(abs(end - then - took) <= room or end == 0.0 for end, then in times):
             return False
-        queues = itertools.starmap(_side_by_side, zip(now.queues, before.queues, strict=True))
+        queues = (itertools.zip_longest(*each, fillvalue=0.0) for each in zip(now.queues, before.queues, strict=True))
         return all(abs(left - then) <= room for queue in queues for left, then in queue)
-
-
-def _side_by_side(now: Sequence[float], before: Sequence[float]) -> Iterator[tuple[float, float]]:
-    return itertools.zip_longest(now, before, fillvalue=0.0)
 
 
 def left_of(pending: Sequence[tuple[int, float]], clock: Sequence[float]) -> list[float]:

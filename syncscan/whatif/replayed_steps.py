@@ -171,17 +171,11 @@ def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
     Returns:
         Number of the logical thread by track.
     """
-    main = _main(trace, tracks)
+    main = trace.main_steps[0].track if trace.steps else program_track(trace, tracks)
     threads = {main: 0}
     for track in sorted({*distinct(tracks).tolist()} - {main}):
         threads[track] = 0 if _handed_over(trace, main, track) else max(threads.values()) + 1
     return threads
-
-
-def _main(trace: Trace, tracks: Int64) -> int:
-    if trace.steps:
-        return trace.main_steps[0].track
-    return program_track(trace, tracks)
 
 
 def _handed_over(trace: Trace, main: int, other: int) -> bool:

@@ -17,7 +17,7 @@ from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.full_queue import held_by_queue
 from syncscan.facts.period import waits_before
 from syncscan.model.arrays import median, quantile
-from syncscan.model.finding import Place, Removal, SyncPoint
+from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.slice_names import is_torch_op
@@ -168,6 +168,8 @@ class _EffectMeter:
         # what the host lost beyond that between waking up and returning is its own time again
         own_ns = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
+        # an asynchronous copy must still be launched
+        stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
         length = float(end - start - self._before(point.track, start, end))
         return WaitEffect(
             track=point.track,
@@ -177,7 +179,7 @@ class _EffectMeter:
             call_ns=min(length, self._usual_call(row)) if waited else length,
             wake_ns=wake,
             after_ns=float(last - end),
-            left_ns=self._left(point, row),
+            left_ns=self._usual_call(row) if stays and is_memcpy(self.trace.name(row)) else 0.0,
             finding=finding,
             waited_ns=float(max(0, done - start)),
             read_ns=self._staged(point, row),
@@ -205,7 +207,10 @@ class _EffectMeter:
 
         An allocation waits for nothing, unless one of its name waited in this trace.
         """
-        streams = [self._streams(point.awaited.streams) if point.awaited else () for point in self.points]
+        places = dict(zip(self.launches.streams, range(len(self.launches.streams)), strict=True))
+        streams = [
+            tuple(n for place, n in places.items() if p.awaited and place in p.awaited.streams) for p in self.points
+        ]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
         ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]
         done = [max([ended[number][at] for number in numbers], default=0) for at, numbers in enumerate(streams)]
@@ -219,10 +224,6 @@ class _EffectMeter:
             awaited.append(_Awaited(numbers, done[at], EventRecord(before[at], numbers[0]) if of_event else None))
         return awaited
 
-    def _streams(self, awaited: Sequence[Place]) -> tuple[int, ...]:
-        """Return the numbers of these streams, without unnumbered ones."""
-        return tuple([number for number, place in enumerate(self.launches.streams) if place in awaited])
-
     def _blocking(self, point: SyncPoint, done: int) -> int:
         """Return the call that was in progress when the awaited work ended; the last one without any.
 
@@ -234,11 +235,6 @@ class _EffectMeter:
                 if self._begin[row] < done <= self._end[row] + skew:
                     return row
         return point.calls[-1]
-
-    def _left(self, point: SyncPoint, row: int) -> float:
-        """Return what remains of the call without the wait: an asynchronous copy must still be launched."""
-        stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
-        return self._usual_call(row) if stays and is_memcpy(self.trace.name(row)) else 0.0
 
     def _staged(self, point: SyncPoint, row: int) -> float:
         """Return how long the host fills the driver's staging buffers before the blocking call, which pinning saves.
@@ -316,9 +312,7 @@ class Copies:
             copies = self.trace.where(lambda n: "Pinned" in n and n.split()[1:2] == [direction], Category.MEMCPY)
             copies = copies[(s.correlation[copies] != NONE) & (s.bytes[copies] >= LARGE)]
             speeds = s.bytes[copies] / np.maximum(1.0, s.dur[copies])
-            self._speed[direction] = float(speeds.max()) if len(copies) else self._generation()
+            generation = self.trace.info.compute_capability
+            by_generation = LINK.get(min(generation[0], max(LINK))) if generation else None
+            self._speed[direction] = float(speeds.max()) if len(copies) else by_generation
         return self._speed[direction]
-
-    def _generation(self) -> float | None:
-        capability = self.trace.info.compute_capability
-        return None if capability is None else LINK.get(min(capability[0], max(LINK)))

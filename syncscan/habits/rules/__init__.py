@@ -42,9 +42,5 @@ ORDER = (
 """Ids of the habits."""
 
 
-def _rule(id: str) -> HabitRule:
-    """Return the rule whose `find` is the module of its name beside this file."""
-    return HabitRule(id, import_module(f"{__name__}.{id.replace('-', '_')}").find)
-
-
-RULES = tuple(map(_rule, ORDER))
+RULES = tuple(HabitRule(id, import_module(f"{__name__}.{id.replace('-', '_')}").find) for id in ORDER)
+"""Each one's `find` is that of the module of its name beside this file."""

@@ -32,7 +32,9 @@ def find(context: Context) -> Iterable[Habit]:
     took = context.length_us(rows) * context.host_scale
     if took < context.notable_us:
         return
-    given_back = [f for f in context.findings if any(_gives_back(context, o.sync.calls) for o in f.occurrences)]
+    name = context.trace.name
+    freeing = {call for call in context.sync_calls if frees(name(call)) or unmaps(name(call))}
+    given_back = [f for f in context.findings if any(freeing.intersection(o.sync.calls) for o in f.occurrences)]
     yield context.habit(
         advice_of("allocation-storm"),
         rows,
@@ -47,7 +49,11 @@ def _calls(context: Context) -> list[int]:
     """Return the rows of such calls on the threads that launch work, in time order."""
     s, trace = context.trace.slices, context.trace
     calling = (Category.RUNTIME, Category.DRIVER)
-    rows = [row for category in calling for row in context.rows(category, _takes, main=False)]
+    rows = [
+        row
+        for category in calling
+        for row in context.rows(category, lambda name: allocates(name) and not unmaps(name), main=False)
+    ]
     if not rows:
         return []
     counted = {c for f in context.findings if not f.diagnosis.intended for o in f.occurrences for c in o.sync.calls}
@@ -56,17 +62,9 @@ def _calls(context: Context) -> list[int]:
     return sorted((r for r in rows if not (pins(trace.name(r)) and _pins_a_batch(context, r))), key=lambda r: s.ts[r])
 
 
-def _takes(name: str) -> bool:
-    return allocates(name) and not unmaps(name)
-
-
 def _pins_a_batch(context: Context, row: int) -> bool:
     """Return whether `pin_memory` or a loader pins, which is another habit or on the loader's own thread."""
     return context.op(row) in ("aten::pin_memory", "aten::_pin_memory") or any(map(is_loader, context.scope(row)))
-
-
-def _gives_back(context: Context, calls: Sequence[int]) -> bool:
-    return any(frees(context.trace.name(call)) or unmaps(context.trace.name(call)) for call in calls)
 
 
 def _steady(context: Context, rows: Sequence[int]) -> bool:

@@ -118,7 +118,9 @@ def find(context: Context) -> Iterable[Habit]:
     rows = sorted({*casts.frozen, *casts.repeated}, key=lambda row: int(context.trace.slices.ts[row]))
     if len(rows) < context.count:
         return
-    host_us, device_us = _took(context, rows)
+    host_us = context.length_us(rows) * context.host_scale
+    work = [int(row) for cast in rows for row in context.launched(context.interval(cast))]
+    device_us = context.length_us(distinct(work).tolist())
     if host_us + device_us < LEAST * context.period_us:
         return
     inputs = set(casts.inputs)
@@ -130,12 +132,6 @@ def find(context: Context) -> Iterable[Habit]:
         _evidence(context, casts, host_us, device_us),
         [without_all, replace(without_all, unstretched=True), least],
     )
-
-
-def _took(context: Context, rows: Sequence[int]) -> tuple[float, float]:
-    """Return the host and device time of these casts, in µs per step."""
-    work = [int(row) for cast in rows for row in context.launched(context.interval(cast))]
-    return context.length_us(rows) * context.host_scale, context.length_us(distinct(work).tolist())
 
 
 def _without(context: Context, rows: Sequence[int]) -> Change:

@@ -79,7 +79,8 @@ def find(context: Context) -> Iterable[Habit]:
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or share_in_all_steps(context.trace) < STEADY:
         return
     elsewhere = said_elsewhere(context)
-    launches, breaks = _launches(context, elsewhere), GraphBreaks.of(context)
+    calls, breaks = context.launch_calls, GraphBreaks.of(context)
+    launches: Int64 = calls[~begun_in(context, calls, elsewhere)]
     parts = capturable(context, launches, breaks)
     in_one_graph = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
     parts = [part for part in parts if in_one_graph or part.length_ns * context.host_scale >= WORTH_NS]
@@ -120,13 +121,6 @@ def _evidence(
 
 def _calls(parts: Sequence[Capturable] | Sequence[LaunchRun]) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
-
-
-def _launches(context: Context, elsewhere: Sequence[ThreadInterval]) -> Int64:
-    """Return the launching calls without those of another habit."""
-    calls = context.launch_calls
-    own: Int64 = calls[~begun_in(context, calls, elsewhere)]
-    return own
 
 
 def _took(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval]) -> float:

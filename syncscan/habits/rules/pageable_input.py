@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.input_copies import Copy, copying, factories, pageable_copies
+from syncscan.habits.input_copies import copying, factories, pageable_copies
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
 from syncscan.rules.pages import advice_of
@@ -24,7 +24,7 @@ def find(context: Context) -> Iterable[Habit]:
         members = set(group)
         copies = [c for c in calls if c.call in members]
         held = context.length_us(group)
-        size = sum(c.size for c in copies) / context.count
+        size, device_ns = sum(c.size for c in copies) / context.count, sum(c.device_ns for c in copies)
         if held < context.notable_us or size < SMALL:
             continue
         yield context.habit(
@@ -34,12 +34,7 @@ def find(context: Context) -> Iterable[Habit]:
             [
                 f"{len(copies) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, "
                 f"block the host for {duration(held)}",
-                f"the bus runs at {_rate(copies):.1f} GB/s for them",
+                f"the bus runs at {size * context.count / device_ns if device_ns else 0.0:.1f} GB/s for them",
             ],
             [Change(host=tuple(context.interval(copying(context, c.call)) for c in copies))],
         )
-
-
-def _rate(copies: list[Copy]) -> float:
-    took = sum(c.device_ns for c in copies)
-    return sum(c.size for c in copies) / took if took else 0.0
