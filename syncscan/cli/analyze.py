@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.analysis_options import VIEW, AnalysisOptions, options, refuse_unknown, view_options, viewed
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, explain, refuse, say, warn
+from syncscan.cli.output import colors, deliver, explain, links, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.result_options import verbose as verbose_option
-from syncscan.cli.stdout import colors, links, width
-from syncscan.cli.view import VIEW, refuse_unknown, viewed
-from syncscan.cli.view import view_options
 from syncscan.errors import TraceError, UsageError
 
 if TYPE_CHECKING:

@@ -171,8 +171,7 @@ def _lines(thread: dict[str, Any]) -> list[str]:
 
 def _report(paths: list[str]) -> None:
     from syncscan import api
-    from syncscan.cli.output import deliver, warn
-    from syncscan.cli.stdout import colors, width
+    from syncscan.cli.output import colors, deliver, warn, width
     from syncscan.report import text
 
     if not paths:

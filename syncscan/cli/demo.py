@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.output import warn
-from syncscan.cli.stdout import colors, links, width
+from syncscan.cli.output import colors, links, warn, width
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis

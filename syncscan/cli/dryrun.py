@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from syncscan import scratch
 from syncscan.cli import running_options
 from syncscan.cli.in_view import end_with, in_view
-from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.output import colors, deliver, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.result_options import verbose as verbose_option
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.running_options import note_misplaced
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.output import warn
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.output import colors, warn, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

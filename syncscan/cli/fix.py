@@ -11,11 +11,10 @@ import click
 
 from syncscan import scratch
 from syncscan.cli import running_options
-from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, explain, refuse, say, warn
+from syncscan.cli.output import deliver, drawn, explain, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import drawn, width
+from syncscan.cli.running_options import note_misplaced
 from syncscan.errors import ProgramFailed
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def command(
     (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed, and 2 if it is
     unknown: the program fails, or nothing could be verified.
     """
-    from syncscan.cli.view import globs, refuse_unknown
+    from syncscan.cli.analysis_options import globs, refuse_unknown
     from syncscan.fixing import fix
     from syncscan.fixing.unrun import fix_source
     from syncscan.model.view import View

@@ -9,9 +9,8 @@ import click
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, refuse
+from syncscan.cli.output import colors, deliver, refuse, width
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 from syncscan.model.saved_fleet import named_as_fleet
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, drawn, refuse, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import drawn
 
 if TYPE_CHECKING:
     from syncscan.model.check import Allowance
@@ -47,7 +46,7 @@ def command(
     The exit code is 0; with --fail-on it is 1 if there is such a warning; it is 3 if a named file can't be read.
     """
     from syncscan import api
-    from syncscan.cli.view import globs, refuse_unknown
+    from syncscan.cli.analysis_options import globs, refuse_unknown
     from syncscan.model.view import View
 
     refuse(output, force, *paths)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from syncscan.cli import memory_limit, profile_outcome, running_options
-from syncscan.cli.interrupt import DieOfInterrupt
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.script_streams import ScriptStreams
+from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -314,8 +313,7 @@ def _report(path: Path, warned: Collection[str], program: tuple[str, ...] | None
         program: the program and its arguments, for the next command; None where unknown.
     """
     from syncscan import api
-    from syncscan.cli.output import deliver, warn
-    from syncscan.cli.stdout import colors, width
+    from syncscan.cli.output import colors, deliver, warn, width
     from syncscan.report import text
 
     with memory_limit.limited(memory_limit.size()) as most:

@@ -11,11 +11,10 @@ import click
 
 from syncscan import scratch
 from syncscan.cli import running_options
-from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, refuse, say
+from syncscan.cli.output import deliver, drawn, refuse, say
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import drawn
+from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import click
 
-from syncscan.cli.by_name import format_by_name
+from syncscan.cli.needs import given
+from syncscan.errors import UsageError
 
 Command = Callable[..., Any]
 
@@ -45,3 +48,60 @@ def result_options(
         return shown(in_file(replacing(chosen)))
 
     return added
+
+
+SUFFIXES = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".sarif": "sarif",
+    ".xml": "junit",
+    ".svg": "svg",
+}
+"""Suffix → format."""
+_SAVED = (".syncscan.json", ".syncscan.json.gz", ".fleet.json", ".fleet.json.gz")
+"""Names of saved analyses and jobs, whose commands look at the name themselves."""
+
+
+_NO_TEXT = {".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".xls", ".xlsx", ".doc", ".docx", ".pptx", ".zip"}
+"""Suffixes of files that no format makes, and that no program would open if text were written to them."""
+
+
+def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have `-o NAME.html` mean `--format html`; to be applied above `needs`.
+
+    Raises:
+        UsageError: when the command is called with a name of another format, and without `--format`.
+    """
+
+    def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def chosen(**arguments: Any) -> Any:
+            context = click.get_current_context()
+            form = _format_of(arguments["output"] or "")
+            if not form and not given(context, "form"):
+                _refuse_no_text(arguments["output"] or "", formats)
+            if form and not given(context, "form"):
+                if form not in formats:
+                    reason = f"{arguments['output']} is a file name for {form}, which this command can't write."
+                    raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
+                arguments["form"] = context.params["form"] = form
+            return command(**arguments)
+
+        return chosen
+
+    return choosing
+
+
+def _refuse_no_text(output: str, formats: Sequence[str]) -> None:
+    suffix = PurePath(output).suffix.lower()
+    if suffix in _NO_TEXT:
+        reason = f"{output}: no format of this command is for {suffix} files."
+        raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
+
+
+def _format_of(output: str) -> str:
+    """Return the format of a file by its name; empty where the name says none."""
+    return "" if output.endswith(_SAVED) else SUFFIXES.get(PurePath(output).suffix.lower(), "")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import TextIO
@@ -56,3 +58,19 @@ def _duplicate(stream: TextIO) -> int | None:
         return os.dup(stream.fileno())
     except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
         return None
+
+
+class DieOfInterrupt:
+    """End the process as Python ends one whose main program Ctrl-C has ended: by the signal, after everything else."""
+
+    def __init__(self) -> None:
+        self.pending = False
+        atexit.register(self._end)  # before the script registers anything, so that it is the last to be called
+
+    def _end(self) -> None:
+        if self.pending:
+            from syncscan.capture.signals import die_of
+
+            with contextlib.suppress(ValueError, OSError):
+                sys.stdout.flush()
+            die_of(signal.SIGINT)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.stdout import colors, width
+from syncscan.cli.output import colors, width
 from syncscan.errors import TraceNotFound
 
 if TYPE_CHECKING:

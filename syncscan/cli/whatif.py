@@ -8,9 +8,8 @@ import posixpath
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, drawn, refuse, warn
 from syncscan.cli.result_options import result_options
-from syncscan.cli.stdout import drawn
 
 FORMATS = ("text", "json", "html")
 

@@ -93,10 +93,14 @@ def _choices(
     for n, saved in worth.items():
         yield Set((n,), now, now - saved)
     at_least = max(least, 2 * max(worth.values(), default=0.0))  # else one of them is the better change
-    pairs = itertools.combinations(candidates[:PAIRED], 2)
-    pairs_left = [(a, b) for a, b in pairs if most(a, removed) + most(b, removed) >= at_least]
-    prefetch([removed | {*pair} for pair in pairs_left])
-    for a, b in pairs_left:
+
+    def may_save(first: int, other: int) -> bool:
+        # The other one alone saves at least 0, so it must save that much more once the first is removed.
+        return most(first, removed) + most(other, removed) >= at_least and most(other, removed | {first}) >= least / 2
+
+    pairs = [pair for pair in itertools.combinations(candidates[:PAIRED], 2) if may_save(*pair)]
+    prefetch([removed | {*pair} for pair in pairs])
+    for a, b in pairs:
         if saving(a, b) - least / 2 > saving(a) + saving(b):
             yield Set((a, b), now, now - saving(a, b))
     if sum(sorted(worth.values())[-2:]) < together - least:  # else removing one after the other leaves nothing

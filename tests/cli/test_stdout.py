@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from syncscan.cli import stdout
+from syncscan.cli import output as stdout
 
 NAMES = ("TERM_PROGRAM", "TERM", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "NO_COLOR")
 
