@@ -65,12 +65,10 @@ class PhaseRecording:
 
     @property
     def over(self) -> bool:
-        """Return whether there is nothing more to record."""
         return self._at is None
 
     @property
     def profiling(self) -> bool:
-        """Return whether the profiler is on."""
         return self._at is not None and self._at.course is not None and self._at.course.profiling
 
     def step(self) -> None:

@@ -93,7 +93,6 @@ class CaptureRun:
 
     @property
     def over(self) -> bool:
-        """Return whether it has run to its end."""
         return not self._phases
 
     @property
@@ -111,7 +110,6 @@ class CaptureRun:
         )
 
     def start(self) -> None:
-        """Begin with the first step."""
         self._enter()
         self._watch.start()
 
@@ -209,11 +207,7 @@ class CaptureRun:
                 off.callback(sampling.close)
 
     def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
-        """Return the metadata stored in the trace under the key "syncscan".
-
-        Args:
-            taken: the recorder's record of the cycle.
-        """
+        """Return the metadata stored in the trace under the key "syncscan"."""
         times = self.times
         return {
             "schema": SCHEMA,
@@ -235,7 +229,6 @@ class CaptureRun:
         }
 
     def _enter(self) -> None:
-        """Begin the next phase."""
         if (
             self._recorder is None
             and self._phases[0][0] in (StepPurpose.WARMUP, StepPurpose.ACTIVE)
@@ -296,7 +289,6 @@ class CaptureRun:
             self._say(UNSAMPLED.format(reason))
 
     def _add_samples(self) -> None:
-        """Add the samples to the traces of this capture."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return

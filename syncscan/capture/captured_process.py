@@ -146,11 +146,7 @@ class ChildRunner(Runner):
 
 
 def follow_forks(wanted: WantedCaptures) -> Callable[[], None]:
-    """Have each child that this process forks from now on capture itself, if it steps an optimizer.
-
-    Returns:
-        A function that calls it off.
-    """
+    """Have each child that this process forks from now on capture itself, if it steps an optimizer."""
     return fork.in_child(lambda: _follow(wanted))
 
 

@@ -45,10 +45,6 @@ class Command:
 def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     """Return what a command is.
 
-    Args:
-        words: as typed: a script or a command and its arguments.
-        module: the first word is a module, to be run as by `python -m`.
-
     Raises:
         UsageError: the script or command doesn't exist, or is incomplete.
     """
@@ -176,11 +172,7 @@ NOTEBOOKS = frozenset({"jupyter", "papermill"})
 
 
 def notebook(command: Command) -> str | None:
-    """Return the name of the notebook that a command runs, without its ending; None where it runs none.
-
-    Args:
-        command: the command, as resolved.
-    """
+    """Return the name of the notebook that a command runs, without its ending; None where it runs none."""
     if command.launcher not in NOTEBOOKS:
         return None
     return next((PurePath(word).stem for word in command.words[1:] if word.endswith(".ipynb")), None)
@@ -198,11 +190,7 @@ def _launched(command: Command) -> Command:
 
 
 def ranks_wanted(command: Command) -> int | None:
-    """Return how many ranks a launcher was asked for, on all machines; None where its words don't say.
-
-    Args:
-        command: as resolved.
-    """
+    """Return how many ranks a launcher was asked for, on all machines; None where its words don't say."""
     options = _RANKS.get(command.launcher)
     if options is None:
         return None
@@ -260,19 +248,12 @@ def _alone_hint(command: Command, subcommand: str) -> str:
 
 
 def names_one_program(command: Command) -> bool:
-    """Return whether this process can run the command's program by itself, also where a launcher would start it.
-
-    Args:
-        command: the command, as resolved.
-    """
+    """Return whether this process can run the command's program by itself, also where a launcher would start it."""
     return not command.launcher or (not command.console and bool(_launched(command).target))
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:
     """Return the command as one that this process can run: the launcher's program alone.
-
-    Args:
-        command: the command, as resolved.
 
     Raises:
         UsageError: the words don't tell which of them is the program.

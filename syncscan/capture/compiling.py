@@ -74,7 +74,6 @@ class Compiling:
         self._call_off = when_imported("torch._dynamo", self._listen)
 
     def close(self) -> None:
-        """Listen no more."""
         self._call_off()
         logging.getLogger(LOG).removeHandler(self._handler)
 

@@ -61,11 +61,9 @@ class CycleRecorder:
 
     @property
     def recording(self) -> bool:
-        """Return whether the current step is recorded."""
         return self._profiler is not None and self._ended >= self.cycle.warmup
 
     def start(self) -> None:
-        """Begin with the first step."""
         self._undo.callback(fork.in_child(self._forked))
         self._undo.callback(self.cupti.release)
         self._profiler = self._make_profiler()
@@ -78,18 +76,13 @@ class CycleRecorder:
         self._follow()
 
     def step(self) -> None:
-        """Continue with the next step of the cycle."""
         self._warned.close()
         self._ended += 1
         self._do(self._profiler.step)
         self._follow()
 
     def finish(self, *, cut: bool) -> tuple[Any, Json]:
-        """End the cycle: switch everything off, and return the profiler and the callbacks' records.
-
-        Args:
-            cut: the step that runs now is not complete.
-        """
+        """End the cycle: switch everything off, and return the profiler and the callbacks' records."""
         profiler, number = self._profiler, self.cycle.first + self._ended
         recording = lines.end()  # before the profiler's own closing synchronization calls back
         self.close()

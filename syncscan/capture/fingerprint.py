@@ -41,16 +41,11 @@ class Fingerprinting:
         self._undo.append(when_imported("torch", self._watch))
 
     def leave(self) -> None:
-        """Remove all hooks from torch."""
         while self._undo:
             self._undo.pop()()
 
     def step(self, returned: Any = None) -> None:
-        """Handle the end of a step.
-
-        Args:
-            returned: what it returned, if it is a function.
-        """
+        """Handle the end of a step."""
         self._steps["losses"].append(sketch([*self._losses, *tensors_in(returned)]))
         self._steps["outputs"].append(sketch(self._outputs))
         self._losses, self._outputs = [], []
@@ -60,7 +55,6 @@ class Fingerprinting:
         self._steps = {"losses": [], "outputs": []}
 
     def result(self) -> dict[str, Any]:
-        """Return the fingerprint as plain lists and numbers."""
         seen = any(step["shapes"] for step in self._steps["losses"])
         source = "losses" if seen else "outputs"
         return {"losses": self._steps[source], "begin": self._begin, "end": self._end(), "source": source}

@@ -31,14 +31,12 @@ class Garbage:
         self._open = False
 
     def open(self) -> None:
-        """Register the callback, unless it is registered."""
         if not self._open:
             self._open, self._begun = True, 0
             unseen()
             gc.callbacks.append(self._call)
 
     def close(self) -> None:
-        """Remove the callback."""
         self._open = False
         with contextlib.suppress(ValueError):  # the program may have emptied the list
             gc.callbacks.remove(self._call)

@@ -57,7 +57,6 @@ class ModuleCalls:
         return True
 
     def close(self) -> None:
-        """Stop calling."""
         _open.pop(id(self), None)
         if vars(self._module).get(ATTRIBUTE) is self._ours:
             del vars(self._module)[ATTRIBUTE]

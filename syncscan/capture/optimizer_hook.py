@@ -25,10 +25,6 @@ class OptimizerHook:
     """Calls `stepped(optimizer, arguments, keywords)` after each step of any optimizer, until it is removed.
 
     A compiled training step doesn't trace into it, and has the same graphs with it.
-
-    Args:
-        stepped: what is called.
-        before: call it ahead of each step instead.
     """
 
     def __init__(self, stepped: Hook, *, before: bool = False) -> None:
@@ -83,7 +79,6 @@ _BEFORE, _AFTER = _TorchHook("pre"), _TorchHook("post")
 
 
 def _compiled() -> bool:
-    """Return whether dynamo has compiled anything in this process."""
     return bool(getattr(sys.modules.get("torch._dynamo.utils"), "counters", None))
 
 

@@ -28,12 +28,7 @@ LEAD = 2
 
 
 class Channel:
-    """Lines of JSON to and from the process that compares programs, over two pipes.
-
-    Args:
-        orders: number of the file that orders are read from.
-        answers: number of the file that answers are written to.
-    """
+    """Lines of JSON to and from the process that compares programs, over two pipes."""
 
     def __init__(self, orders: int, answers: int) -> None:
         for number in (orders, answers):
@@ -53,7 +48,6 @@ class Channel:
         return order if order and order.get("steps") else None
 
     def close(self) -> None:
-        """Close the channel."""
         self._answers.close()
 
 

@@ -69,7 +69,6 @@ class Plan:
 
     @property
     def cycle(self) -> int:
-        """Return the steps of one cycle."""
         return self.wait + self.warmup + self.active
 
     @property
@@ -78,11 +77,7 @@ class Plan:
         return self.unprofiled + self.repeat * self.cycle
 
     def of_period(self, period: int) -> Plan:
-        """Return the plan whose cycles hold whole periods.
-
-        Args:
-            period: after how many steps they repeat.
-        """
+        """Return the plan whose cycles hold whole periods."""
         return replace(self, active=period * -(-self.active // period))
 
     def phases(self) -> list[tuple[StepPurpose, int]]:

@@ -55,13 +55,11 @@ class WantedCaptures:
         shapes: bool,
         keep_running: bool,
     ) -> WantedCaptures:
-        """Return what is wanted, from a capture's options."""
         times = {"start_at": demand.start_at, "every": demand.every, "on_signal": demand.on_signal}
         return WantedCaptures(str(seen), str(out), name or "", asdict(plan), times, stacks, shapes, keep_running)
 
     @staticmethod
     def read(text: str) -> WantedCaptures:
-        """Return what is wanted, as the environment has it."""
         return WantedCaptures(**json.loads(text))
 
 
@@ -125,20 +123,12 @@ def folder() -> Iterator[Path]:
 
 
 def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
-    """Run a command to its end, and return its exit code; a signal that comes meanwhile is its own.
-
-    Args:
-        words: the words of the command as typed.
-    """
+    """Run a command to its end, and return its exit code; a signal that comes meanwhile is its own."""
     return run_with(words, variables(wanted))
 
 
 def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
-    """Run a command to its end with further variables of the environment, and return its exit code.
-
-    Args:
-        words: as typed.
-    """
+    """Run a command to its end with further variables of the environment, and return its exit code."""
     process = subprocess.Popen(list(words), env={**os.environ, **given})
 
     def hand_on(number: int, frame: FrameType | None) -> None:
@@ -156,11 +146,7 @@ def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
 
 
 def runs(seen: Path) -> list[ProcessRun]:
-    """Return what the processes captured, by rank.
-
-    Args:
-        seen: the folder in which they say it.
-    """
+    """Return what the processes captured, by rank."""
     captured = []
     for file in seen.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):

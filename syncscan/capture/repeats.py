@@ -90,7 +90,6 @@ class Repeats:
         self._thread = threading.Thread(target=self._run, name="syncscan-repeats", daemon=True)
 
     def start(self) -> None:
-        """Start looking."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -263,6 +262,5 @@ def _work() -> int:
 
 
 def _optimizers() -> bool:
-    """Return whether the program has an optimizer."""
     kind = importlib.import_module("torch.optim").Optimizer
     return any(issubclass(type(thing), kind) for thing in gc.get_objects())

@@ -47,7 +47,6 @@ class Rounds:
         return self._number >= 0
 
     def close(self) -> None:
-        """Stop watching."""
         self._number = _end(self._number, [code for code, _ in self._loops])
 
     def _jumped(self, code: CodeType, at: int, to: int) -> Any:
@@ -72,15 +71,7 @@ class Rounds:
 
 
 class LinePasses:
-    """Calls `began` when the program reaches some lines of a function, and `ended` when it has left them.
-
-    Args:
-        code: the function's code.
-        first: first of the lines.
-        last: last of the lines.
-        began: called with nothing, on the thread that runs them.
-        ended: called in the same way.
-    """
+    """Calls `began` when the program reaches some lines of a function, and `ended` when it has left them."""
 
     def __init__(
         self, code: CodeType, first: int, last: int, began: Callable[[], None], ended: Callable[[], None]
@@ -96,7 +87,6 @@ class LinePasses:
         return self._number >= 0
 
     def close(self) -> None:
-        """Stop watching."""
         self._number = _end(self._number, [self._code])
 
     def _came(self, code: CodeType, line: int) -> None:

@@ -46,11 +46,7 @@ MOST_SPANS = 4000
 
 
 class RunWatch:
-    """The watch over one capture's steps.
-
-    Args:
-        sampled: also sample where the program is.
-    """
+    """The watch over one capture's steps."""
 
     def __init__(self, *, sampled: bool) -> None:
         self._ends = array("q")
@@ -67,7 +63,6 @@ class RunWatch:
 
     @property
     def steps(self) -> int:
-        """Return the number of steps that have ended."""
         return max(0, len(self._ends) - 1)
 
     def start(self) -> None:
@@ -111,7 +106,6 @@ class RunWatch:
         self._rows += [(_moment(read), count * period_ns, stack) for count, stack, read in rows]
 
     def disturb(self, why: str) -> None:
-        """Mark steps from the current one on as disturbed."""
         if self._since is None:
             self._since = (self.steps, why)
 
@@ -122,7 +116,6 @@ class RunWatch:
             self._disturbed.append((first, self.steps + 1 + SETTLING + prefetched(), why))
 
     def recorded(self, first: int, count: int) -> None:
-        """Note that steps were recorded."""
         self._recorded.append((first, first + count))
 
     def close(self) -> None:
@@ -224,7 +217,6 @@ class RunWatch:
         }
 
     def _counts(self) -> list[bool]:
-        """Return whether each step is undisturbed."""
         counts = [True] * self.steps
         for first, end, _ in self._disturbed:
             for number in range(first, min(end, self.steps)):
@@ -260,7 +252,6 @@ class RunWatch:
         return {"file": naming()(code.co_filename), "function": name_of(code), "first": loop.first, "last": loop.last}
 
     def _met(self, phase: SeenPhase) -> list[int]:
-        """Return the steps in which the phase was sampled."""
         return sorted({self._at(sample.at) for sample in phase.samples} - {-1})
 
     def _at(self, moment: int) -> int:

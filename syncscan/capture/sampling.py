@@ -89,7 +89,6 @@ class Sampling:
 
     @property
     def period_ns(self) -> int:
-        """Return the time between two samples."""
         return 1_000_000_000 // self.rate
 
     def step(self) -> bool:

@@ -161,7 +161,6 @@ class Runner:
                 session.add({"compiled": msgspec.to_builtins(record)}, FAILED)
 
     def result(self, ended: Exit) -> ScriptRun:
-        """Return the outcome."""
         own = [self._own] if self._own is not None and not self._scripts else []
         sessions = self._scripts or own
         own_marks = self._rounds_of or f"{self._marks.name}.step()"
@@ -226,7 +225,6 @@ class Runner:
         self._say(f"No optimizer has stepped so far: {what} counts as a step.")
 
     def _round_ended(self) -> None:
-        """Handle the end of a round of that loop."""
         if self._compiling is not None:
             self._compiling.refresh()
         if self._scripts or os.getpid() != self._pid or not self._rounds_of:

@@ -175,7 +175,6 @@ class Session:
 
     @property
     def plan(self) -> Plan:
-        """Return the steps of each capture."""
         return self.order.plan
 
     @property
@@ -194,12 +193,7 @@ class Session:
         return self.captures > 0 and not self._cut_short and self.failed is None
 
     def add(self, more: dict[str, Any], failed: str) -> None:
-        """Add to what is stored in the last capture's traces.
-
-        Args:
-            more: keys and values of the table.
-            failed: a sentence with a place for the reason, for where that can't be.
-        """
+        """Add to what is stored in the last capture's traces."""
         course = self._last
         if course is not None:
             self._run_guarded(lambda: course.add(more, failed))
@@ -271,7 +265,6 @@ class Session:
                 resume()
 
     def _begin(self) -> None:
-        """Begin a capture, or restart it."""
         self.step_us = None
         if self._course is not None:
             self._course.abandon()
@@ -386,7 +379,6 @@ class Session:
         Session.running = None
 
     def _say(self, sentence: str) -> None:
-        """Tell the user, once."""
         if sentence not in self._told:
             self._told.add(sentence)
             with contextlib.suppress(Exception):  # a closed stderr, or warnings that are errors

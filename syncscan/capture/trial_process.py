@@ -100,7 +100,6 @@ class Steps:
         self._pid = os.getpid()
 
     def ended(self, returned: Any = None) -> None:
-        """Handle the end of a step."""
         if os.getpid() != self._pid:
             return
         self.count += 1

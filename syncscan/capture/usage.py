@@ -165,7 +165,6 @@ class Meter:
 
 
 def between(reads: Sequence[Read]) -> list[UsageDifference]:
-    """Return the events between consecutive reads."""
     return [
         UsageDifference(
             wall=b.at - a.at,

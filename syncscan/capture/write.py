@@ -83,7 +83,6 @@ def _apart(work: Callable[..., None], *arguments: Any) -> None:
 
 
 def _pack(raw: Path, packed: Path, metadata: Mapping[str, Any]) -> None:
-    """Compress an export, with the metadata."""
     with raw.open("rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
         copy_with(source, target, "syncscan", metadata)
 

@@ -77,7 +77,6 @@ class CallPaths:
 
     @property
     def to_steps(self) -> CallPath:
-        """Return the path that most steps begin by."""
         return max(self._to_steps, key=lambda path: self._to_steps[path], default=())
 
     def _now(self) -> CallPath:
@@ -92,7 +91,6 @@ class CallPaths:
 
 
 def _program_frames(frame: FrameType) -> list[tuple[CodeType, int, int]]:
-    """Return the program's frames, innermost first."""
     return [(f.f_code, f.f_lineno, f.f_lasti) for f in _outward(frame) if not _is_ours(f.f_code.co_filename)]
 
 

@@ -91,7 +91,6 @@ class Compiles:
         return notes
 
     def _kept(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a compiled function, so that its calls are kept."""
 
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:

@@ -39,9 +39,6 @@ def mark_of(tensor: Any) -> str:
     """Return a mark of a tensor's values, type and shape.
 
     Empty where equal values say little: of flags and of zeros and ones, which many different things come to.
-
-    Args:
-        tensor: the tensor on the CPU.
     """
     torch = importlib.import_module("torch")
     try:

@@ -92,7 +92,6 @@ _PARTS = ("memory", "random", "streams")
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
-    """Set everything that answers for the device."""
     _Device(session, patches).set_all()
 
 
@@ -113,7 +112,6 @@ class _Device:
         return getattr(self._current, "stream", self.default)
 
     def set_all(self) -> None:
-        """Replace all functions of the device's module."""
         self._module()
         self._accelerator()
         if simulated().name == "cuda":

@@ -243,7 +243,6 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     # methods that name a device
 
     def to(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for `Tensor.to` in all its forms."""
         tensor, *positional = args
         given = dict(kwargs)
         place: Any = Unsaid
@@ -275,13 +274,11 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return self.to(func, (args[0], other), {})
 
     def cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for `Tensor.cuda`, and for `Tensor.xpu`."""
         options = dict(zip(("device", "non_blocking"), args[1:], strict=False)) | kwargs
         options.pop("device", None)
         return self.move(args[0], DEVICE, **options)
 
     def cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for `Tensor.cpu`."""
         if tensor_memory.place_of(args[0]) != DEVICE:
             return func(*args, **kwargs)
         return self.move(args[0], HOST, **kwargs)
@@ -340,7 +337,6 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.order.host_reads(tensor)
 
     def get_device(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for `Tensor.get_device`."""
         return 0 if tensor_memory.place_of(args[0]) == DEVICE else func(*args, **kwargs)
 
 

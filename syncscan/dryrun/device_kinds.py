@@ -38,7 +38,6 @@ class DeviceKind:
 
     @property
     def device(self) -> Any:
-        """The simulated device, as torch names it."""
         return importlib.import_module("torch").device(self.name, 0)
 
     @property
@@ -47,12 +46,7 @@ class DeviceKind:
         return getattr(importlib.import_module("torch"), self.name)
 
     def is_late(self, place: str | None, *, non_blocking: bool) -> bool:
-        """Return whether a direct copy uses the host's side after its call, unless that waits.
-
-        Args:
-            place: where the host's side lies (`tensor_memory`).
-            non_blocking: the argument that the program gave.
-        """
+        """Return whether a direct copy uses the host's side after its call, unless that waits."""
         return place == PINNED or (non_blocking and self.pageable_is_late)
 
 
@@ -89,7 +83,6 @@ _simulated = [KINDS["cuda"]]
 
 
 def simulated() -> DeviceKind:
-    """Return the kind of the simulated device."""
     return _simulated[-1]
 
 

@@ -16,11 +16,7 @@ _Tensor = torch.Tensor
 
 
 def python_code(func: Any) -> Callable[..., Any] | None:
-    """Return the Python function that a custom op runs on CUDA; None where it isn't written in Python.
-
-    Args:
-        func: the op's overload.
-    """
+    """Return the Python function that a custom op runs on CUDA; None where it isn't written in Python."""
     definitions = getattr(_part("custom_ops"), "OPDEFS", {})
     functions = getattr(definitions.get(func._schema.name), "_backend_fns", {})
     code: Callable[..., Any] | None = functions.get("cuda", functions.get(None))
@@ -28,12 +24,7 @@ def python_code(func: Any) -> Callable[..., Any] | None:
 
 
 def depends_on_values(func: Any, args: Any, kwargs: Any) -> bool | None:
-    """Return whether the size of a result depends on values, by the op's fake implementation; None without one.
-
-    Args:
-        func: the op's overload.
-        args, kwargs: its arguments.
-    """
+    """Return whether the size of a result depends on values, by the op's fake implementation; None without one."""
     if not _has_fake(func):
         return None
     fakes = importlib.import_module("torch._subclasses.fake_tensor")

@@ -37,7 +37,6 @@ _MISSING = (
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
-    """Set all replacements, until the patches are restored."""
     _Machinery(session, patches).set_all()
 
 
@@ -49,7 +48,6 @@ class _Machinery:
         self.ops: Any = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops
 
     def set_all(self) -> None:
-        """Set all replacements."""
         self._autocast()
         self._hooks()
         self._custom_functions()
@@ -126,7 +124,6 @@ class _Machinery:
         return called
 
     def _is_on(self) -> bool:
-        """Return whether the modes are on in this thread."""
         return any(isinstance(mode, self.functions) for mode in torch.overrides._get_current_function_mode_stack())
 
     def _optimizers(self) -> None:

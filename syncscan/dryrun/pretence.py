@@ -60,7 +60,6 @@ class Pretence:
         return session
 
     def end(self) -> None:
-        """Switch the simulation off."""
         if self.session is not None:
             self.session.over = True
         self._undo.close()

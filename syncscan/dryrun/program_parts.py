@@ -34,11 +34,7 @@ class ProgramPart(NamedTuple):
 
 
 def parts_of(paths: CallPaths) -> list[ProgramPart]:
-    """Return the phases of a dry run, those with the most waits first; none where it has no steps.
-
-    Args:
-        paths: the paths of the run, once it is over.
-    """
+    """Return the phases of a dry run, those with the most waits first; none where it has no steps."""
     if len(paths.ends) < 2:
         return []
     loops = Loops()
@@ -52,12 +48,7 @@ def parts_of(paths: CallPaths) -> list[ProgramPart]:
 
 
 def run_of(parts: Sequence[ProgramPart], steps: int) -> ProgramRun:
-    """Return the run as a capture's reports have it, without times: nothing was timed.
-
-    Args:
-        parts: the phases.
-        steps: how many were run.
-    """
+    """Return the run as a capture's reports have it, without times: nothing was timed."""
     return ProgramRun(
         steps=steps,
         watched_us=None,
@@ -119,7 +110,6 @@ def _since(met: Sequence[WaitOnThread], place: int) -> int:
 
 
 def _steps(phase: SeenPhase, paths: CallPaths) -> Iterator[int]:
-    """Yield the steps that the phase was met in."""
     times = Counter(sum(end <= sample.at for end in paths.ends) - 1 for sample in phase.samples)
     yield from sorted(step for step in times if 0 <= step < len(paths.ends) - 1)
 

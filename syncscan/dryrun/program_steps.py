@@ -100,12 +100,7 @@ class ProgramRounds:
         self._next_stop, self._left_alone = 0, AGAIN
 
     def look(self, frame: FrameType | None, call: str) -> None:
-        """Look where the program is.
-
-        Args:
-            frame: the frame that calls torch.
-            call: the name of what it calls.
-        """
+        """Look where the program is."""
         self._looks += 1
         if self._stop is not None and self._looks >= self._next_stop:
             self.stop_again(self._stop)
@@ -191,7 +186,6 @@ def _line_of(code: CodeType, at: int) -> int:
 
 
 def _optimizers() -> bool:
-    """Return whether the program has an optimizer."""
     kind = importlib.import_module("torch.optim").Optimizer
     return any(issubclass(type(thing), kind) for thing in gc.get_objects())
 
@@ -230,14 +224,7 @@ class RunningFrames:
         return bool(self._setting_up) and self._setting_up[-1]
 
     def look(self, frame: FrameType | None) -> Move | None:
-        """Look at the frames again.
-
-        Args:
-            frame: the innermost.
-
-        Returns:
-            What moved; None if no frame ran at the last look too.
-        """
+        """Look at the frames again."""
         places, entered, common = self._places, [], -1
         while frame is not None:
             common = places.get(frame, -1)
@@ -257,7 +244,6 @@ class RunningFrames:
         return move
 
     def clear(self) -> None:
-        """Let go of the frames."""
         self._leave(0)
 
     def _resumed(self, common: int, entered: list[FrameType]) -> int:

@@ -123,12 +123,7 @@ class DryRunSession:
             self.calls.pop()
 
     def look(self, frame: FrameType | None, call: str) -> None:
-        """Look where the program is, as it calls torch itself.
-
-        Args:
-            frame: the frame that calls.
-            call: the name of what it calls.
-        """
+        """Look where the program is, as it calls torch itself."""
         if self.rounds is not None and not self.calls and self.thread == MAIN:
             self.rounds.look(frame, call)
 

@@ -125,7 +125,6 @@ class DryRecording:
             self._near.append((name, tid, begin))
 
     def open_scope(self, name: str, tid: int = MAIN) -> None:
-        """Begin a `record_function` range."""
         self.now += OP_NS
         self._scopes[tid].append((name, self.now))
 
@@ -164,13 +163,7 @@ class DryRecording:
             then()
 
     def wait(self, wait: DryWait, place: ProgramPoint, forward: ForwardOp | None = None) -> None:
-        """Record that the host waits here.
-
-        Args:
-            wait: the awaited work.
-            place: where in the program.
-            forward: in a backward pass, the forward op that made the node.
-        """
+        """Record that the host waits here."""
         self.waits += 1
         self.events += [_op_row(*op) for op in self._near]
         self._near.clear()
@@ -255,11 +248,7 @@ class DryRecording:
         ]
 
     def count_from(self, begin: int, end: int) -> None:
-        """Count what came before the first step as one, and what came after the last as part of the one before.
-
-        Args:
-            begin, end: of what is counted.
-        """
+        """Count what came before the first step as one, and what came after the last as part of the one before."""
         begins = [begin, *(begun for begun, _ in self.steps)]
         ends = [begun - OP_NS for begun in begins[1:]]
         self.steps = list(zip(begins, [*ends[:-1], max(end, ends[-1])], strict=False))

@@ -44,12 +44,7 @@ def _region(size: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, 
 
 
 def region_of_array(array: Any, begin: int) -> Region:
-    """Return the part of a memory that a numpy array lies in.
-
-    Args:
-        array: one with values.
-        begin: the address where the memory begins.
-    """
+    """Return the part of a memory that a numpy array lies in."""
     size, offset = array.itemsize, array.__array_interface__["data"][0] - begin
     reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
     first, last = offset + sum(x for x in reach if x < 0), offset + sum(x for x in reach if x > 0) + size

@@ -39,9 +39,6 @@ def end_of(paths: CallPaths) -> int:
     """Return when the last step's loop waited last, on the recording's clock.
 
     A round that was begun and not ended isn't counted, unless it alone waited somewhere.
-
-    Args:
-        paths: the paths of the run, once it is over; with at least one step's end.
     """
     last, holds = paths.ends[-1], _loop_of_steps(paths)
     if holds is None:

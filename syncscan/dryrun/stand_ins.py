@@ -49,14 +49,12 @@ def generator() -> Any:
 
         @property
         def device(self) -> Any:
-            """The requested device."""
             return self._said
 
     return Generator
 
 
 def device_context() -> Any:
-    """Return a replacement for `torch.cuda.device`."""
 
     class device:
         """`with torch.cuda.device(0)`, and what `torch.cuda.device` is asked elsewhere."""
@@ -74,7 +72,6 @@ def device_context() -> Any:
 
 
 def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
-    """Return replacements for `torch.cuda.Stream` and `torch.cuda.Event`."""
     event = _event_type(session)
     return _stream_type(session, event), event
 
@@ -91,7 +88,6 @@ def _event_type(session: DryRunSession) -> Any:
             self.mark: dict[int, int] = {}
 
         def record(self, stream: Any = None) -> None:
-            """Mark what was launched until now."""
             self.recorded = time.perf_counter()
             self.mark = order.mark(_number(stream))
 
@@ -106,7 +102,6 @@ def _event_type(session: DryRunSession) -> Any:
             return True
 
         def synchronize(self) -> None:
-            """Wait for it."""
             session.recording.call()
             order.host_waits(self.mark)
             session.record(synchronize(call="cudaEventSynchronize"))
@@ -136,7 +131,6 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             self.number = order.new_stream()
 
         def synchronize(self) -> None:
-            """Wait for all of its work."""
             session.recording.call()
             order.host_waits(order.mark(self.number))
             session.record(synchronize())
@@ -148,7 +142,6 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             return True
 
         def is_capturing(self) -> bool:
-            """Return whether a graph is captured on it."""
             return False
 
         def wait_stream(self, stream: Any) -> None:
@@ -160,7 +153,6 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             order.stream_waits(getattr(event, "mark", {}), self.number)
 
         def record_event(self, event: Any = None) -> Any:
-            """Mark what was launched on it."""
             event = event_type() if event is None else event
             event.record(self)
             return event
@@ -217,11 +209,9 @@ def graph(session: DryRunSession) -> Any:
             """Forget the captured work."""
 
         def capture_begin(self, *args: Any, **options: Any) -> None:
-            """Begin to capture."""
             session.order.begin_capture()
 
         def capture_end(self) -> None:
-            """End the capture."""
             self.memories = session.order.end_capture()
 
     return CUDAGraph

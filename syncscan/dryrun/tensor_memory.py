@@ -31,7 +31,6 @@ def place_of(tensor: Any) -> str | None:
 
 
 def put(tensor: Any, place: str | None) -> None:
-    """Note the memory of a tensor and all its views."""
     try:
         storage = tensor.untyped_storage()
     except WITHOUT_STORAGE:
@@ -43,12 +42,10 @@ def put(tensor: Any, place: str | None) -> None:
 
 
 def of_storage(storage: Any) -> str | None:
-    """Return the simulated memory of a `torch.UntypedStorage`."""
     return getattr(storage, _NOTE, HOST)
 
 
 def note(storage: Any, place: str | None) -> None:
-    """Note the memory of a `torch.UntypedStorage`."""
     setattr(storage, _NOTE, place)
 
 

@@ -18,7 +18,6 @@ torch: Any = importlib.import_module("torch")
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
-    """Set the methods until the patches are restored."""
     _tensors(session, patches)
     _storages(session, patches)
 

@@ -31,13 +31,7 @@ class UsesOfOps:
         self._order, self._stream_of = order, stream_of
 
     def of_device(self, name: str, effect: Effect, args: Any, kwargs: Any, result: Any) -> None:
-        """Note an op that ran on the device.
-
-        Args:
-            name, effect: the op's.
-            args, kwargs: its arguments.
-            result: the returned value, marked with its memory.
-        """
+        """Note an op that ran on the device."""
         if effect.view:
             return
         if name == "aten::copy_" and self._copies(*args, **kwargs):

@@ -37,7 +37,6 @@ class DispatchedOp:
     """The node of the backward pass that calls it; empty outside of backward."""
 
     def arg(self, at: int, name: str, otherwise: Any = None) -> Any:
-        """Return an argument by position or name."""
         return self.args[at] if len(self.args) > at else self.kwargs.get(name, otherwise)
 
 
@@ -52,12 +51,10 @@ def item(*outer: str) -> DryWait:
 
 
 def to_host(*ops: str, size: int = 8, pinned: bool = False) -> DryWait:
-    """Return an awaited copy to the host."""
     return DryWait(ops or _TO, copy=f"Memcpy DtoH (Device -> {'Pinned' if pinned else 'Pageable'})", size=size)
 
 
 def to_device(*ops: str, size: int = 8, pinned: bool = False) -> DryWait:
-    """Return an awaited copy to the device."""
     return DryWait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
 
 
@@ -420,21 +417,12 @@ KNOWN = frozenset(
 
 
 def rule_of(name: str) -> Rule | None:
-    """Return the row of an op; None where the table has none.
-
-    Args:
-        name: with the overload, where it isn't the default one.
-    """
+    """Return the row of an op; None where the table has none."""
     return WAITS.get(name) or WAITS.get(name.partition(".")[0])
 
 
 def waits_of(op: DispatchedOp, rule: Rule | None) -> tuple[DryWait, ...]:
-    """Return what the host waits for in an op with a tensor on the device as argument.
-
-    Args:
-        op: an op that has a row, or that `depends_on_values`.
-        rule: its row; None of one that the table doesn't have.
-    """
+    """Return what the host waits for in an op with a tensor on the device as argument."""
     return (read().inside(op.name),) if rule is None else tuple(rule(op))
 
 

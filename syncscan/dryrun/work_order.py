@@ -174,7 +174,6 @@ class WorkOrder:
     # streams and events
 
     def new_stream(self) -> int:
-        """Return the number of a new stream."""
         self.several = True
         self._numbers.append(0)
         self._clocks.append(dict(self._host))
@@ -208,7 +207,6 @@ class WorkOrder:
         self.open_copies = self.open_copies and (running or bool(self._awaited))
 
     def host_waits_for_device(self) -> None:
-        """Return the host waits for all streams."""
         self.host_waits(*map(self.mark, range(len(self._numbers))))
 
     # accesses
@@ -316,7 +314,6 @@ class WorkOrder:
         self._captured = []
 
     def end_capture(self) -> Sequence[CapturedUse]:
-        """Return how the captured work uses memories."""
         captured, self._captured = self._captured or [], None
         return list(dict.fromkeys(captured))
 

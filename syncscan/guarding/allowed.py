@@ -68,12 +68,7 @@ class FirstPasses:
         self._first: dict[tuple[str, str], allow] = {}
 
     def reason(self, thread: int, place: str) -> str | None:
-        """Return the reason of the innermost block that allows a sync; None without one.
-
-        Args:
-            thread: the thread whose blocks count (`threading.get_ident`).
-            place: the line that waits.
-        """
+        """Return the reason of the innermost block that allows a sync; None without one."""
         for block in reversed(_everyone.get(thread, ())):
             if not block.first_only or self._first.setdefault((block.reason, place), block) is block:
                 return block.reason

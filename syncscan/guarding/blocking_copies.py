@@ -30,12 +30,6 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
 
     A call of one argument, which asks for nothing non-blocking, is only passed on, and of a copy to a device only how
     long it took is asked: a microsecond is much of such a call.
-
-    Args:
-        note: is called from the wrapper, two frames below the copy's caller.
-
-    Returns:
-        A function that puts everything back.
     """
     torch = importlib.import_module("torch")
     plain = (torch.Tensor, torch.nn.Parameter)
@@ -45,12 +39,7 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
 
 
 def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
-    """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`.
-
-    Args:
-        note: called after a copy that blocked.
-        plain: classes of the tensors that are looked at.
-    """
+    """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`."""
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -72,12 +61,7 @@ def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Calla
 
 
 def _noting_inwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
-    """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here.
-
-    Args:
-        note: called after a copy that blocked.
-        plain: classes of the tensors that are looked at.
-    """
+    """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here."""
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, other: Any = _NOT_GIVEN, non_blocking: Any = False, **unknown: Any) -> Any:
@@ -103,12 +87,7 @@ def _flag(arguments: tuple[Any, ...]) -> bool:
 
 
 def holds(source: Any, target: Any) -> bool:
-    """Return whether the host waits in a non-blocking copy from one tensor to another.
-
-    Args:
-        source: the tensor that is read.
-        target: the tensor that is written, of any shape that the source can be expanded to.
-    """
+    """Return whether the host waits in a non-blocking copy from one tensor to another."""
     if source.is_cpu == target.is_cpu or target.numel() == 0:
         return False
     if target.is_cpu:

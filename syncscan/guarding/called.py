@@ -22,12 +22,7 @@ _OPERATIONS = {
 
 
 def called(code: CodeType, instruction: int) -> str:
-    """Return the last name of what an instruction calls, or a word for what it does; "" where neither is known.
-
-    Args:
-        code: the code of the frame that waited.
-        instruction: its `f_lasti` then.
-    """
+    """Return the last name of what an instruction calls, or a word for what it does; "" where neither is known."""
     operation = _operation(code, instruction)
     if operation in _OPERATIONS:
         return _OPERATIONS[operation]
@@ -38,12 +33,7 @@ def called(code: CodeType, instruction: int) -> str:
 
 
 def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
-    """Return the expression that an instruction evaluates; None where the source doesn't show it.
-
-    Args:
-        code: the code of a frame.
-        instruction: its `f_lasti`.
-    """
+    """Return the expression that an instruction evaluates; None where the source doesn't show it."""
     with contextlib.suppress(SyntaxError, ValueError, IndexError):
         return ast.parse(_segment(code, instruction).strip(), mode="eval").body
     return None
@@ -71,7 +61,6 @@ def _segment(code: CodeType, instruction: int) -> str:
 
 
 def _name(expression: ast.expr) -> str:
-    """Return the name that the outermost call of an expression calls."""
     if isinstance(expression, ast.Subscript):
         return "[]"
     if not isinstance(expression, ast.Call):

@@ -29,7 +29,6 @@ class Filters(list[Item]):
         self.first: Item | None = first
 
     def insert(self, at: SupportsIndex, item: Item) -> None:
-        """Insert after the first item, at the earliest."""
         super().insert(max(1, at.__index__()) if self.first is not None and at.__index__() >= 0 else at, item)
 
     @overload
@@ -45,7 +44,6 @@ class Filters(list[Item]):
         self._keep()
 
     def clear(self) -> None:
-        """Remove all other items."""
         super().clear()
         self._keep()
 

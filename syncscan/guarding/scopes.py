@@ -18,11 +18,7 @@ def of(thread: int) -> tuple[str, ...]:
 
 
 def watch() -> Callable[[], None]:
-    """Track scopes from now on.
-
-    Returns:
-        A function that puts everything back.
-    """
+    """Track scopes from now on."""
     put_back = replaced([(_PLACE, "__enter__", _entering), (_PLACE, "__exit__", _leaving)])
 
     def unwatch() -> None:

@@ -136,9 +136,6 @@ def in_graphs(files: Iterable[str]) -> bool:
     """Return whether torch itself waits, as it begins or ends the capture of a graph.
 
     What is raised there leaves the stream capturing, and the device unusable (NVIDIA/cudnn-frontend#1053).
-
-    Args:
-        files: of a sync's frames, innermost first.
     """
     within = takewhile(lambda file: file in _WRAPPERS or passes_on(file), files)
     return any(_GRAPHS.fullmatch(file) for file in within)

@@ -121,16 +121,10 @@ class _ServerState:
         self._reasons: dict[str, dict[int, list[str]]] = {}
 
     def forget(self) -> None:
-        """Look for new recordings."""
         self._looked = False
 
     def diagnostics(self, uri: str, path: str, text: str, folder: Path | None) -> list[Diagnostic]:
-        """Return the diagnostics of a file, columns in characters, and keep what there is to say of each line.
-
-        Args:
-            uri: the file's address as the editor spells it.
-            text: its text in the editor.
-        """
+        """Return the diagnostics of a file, columns in characters, and keep what there is to say of each line."""
         warnings, findings = lint_text(path, text), self._findings(path, folder)
         lines = {f.where.source.line for f in findings if f.where.source}
         reasons: dict[int, list[str]] = {}
@@ -256,11 +250,7 @@ def diagnostic_of_warning(warning: LintWarning) -> Diagnostic:
 
 
 def of_finding(finding: Finding, step_us: float) -> Diagnostic:
-    """Return a finding of a recording as an editor shows it, with its gain.
-
-    Args:
-        step_us: the recorded step's time, µs.
-    """
+    """Return a finding of a recording as an editor shows it, with its gain."""
     from lsprotocol import types
 
     assert finding.where.source is not None

@@ -27,11 +27,9 @@ class CaptureCallback(StepCallback, Callback):  # type: ignore[misc]
     """
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin to count."""
         self.steps.begin()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Count a batch."""
         self.steps.step()
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -39,5 +37,4 @@ class CaptureCallback(StepCallback, Callback):  # type: ignore[misc]
         self.steps.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write what was recorded until then."""
         self.steps.end()

@@ -34,9 +34,6 @@ longer answer has several pages: request `page` 2."""
 def server(root: Path) -> MCPServer:
     """Return a server whose tools read files below a folder, and nothing else.
 
-    Args:
-        root: the folder.
-
     Raises:
         MissingExtra: the package `mcp` isn't installed.
     """
@@ -174,7 +171,6 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
 
 
 def _running(traces: Traces) -> Iterator[Callable[..., str]]:
-    """Yield the tools that run programs."""
 
     def fix(
         program: str,

@@ -83,7 +83,6 @@ class Perfetto:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -119,7 +118,6 @@ class _ViewerHandler(SecretPathHandler, http.server.SimpleHTTPRequestHandler):
         super().__init__(*args, directory=str(viewer or "/nonexistent"))  # type: ignore[arg-type]
 
     def give(self, path: str) -> None:
-        """Answer one request of the viewer."""
         path = urllib.parse.urlsplit(path).path
         if path == "/localtrace":
             with self._trace.open("rb") as f:

@@ -29,11 +29,7 @@ HEADERS = (
 
 
 class Gate:
-    """Tells requests that may be answered from others.
-
-    Args:
-        host: address that the server listens on, as the user gave it.
-    """
+    """Tells requests that may be answered from others."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -74,11 +70,6 @@ def is_local(host: str) -> bool:
 
 class Server(http.server.ThreadingHTTPServer):
     """A running server that says nothing about requests, neither those that are cut nor those that fail.
-
-    Args:
-        host: address to listen on.
-        port: port to listen on; 0 for any that is free.
-        handler: answers a request.
 
     Raises:
         UsageError: the port is taken, or the address is none of this machine's.
@@ -125,11 +116,9 @@ class SecretPathHandler(http.server.BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def give(self, path: str) -> None:
-        """Answer a request for this path, which begins with a slash."""
         raise NotImplementedError
 
     def answer(self, body: bytes, kind: str) -> None:
-        """Send a whole body."""
         self.begin(len(body), kind)
         self.wfile.write(body)
 
@@ -141,7 +130,6 @@ class SecretPathHandler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def end_headers(self) -> None:
-        """Add what every answer has."""
         for name, value in HEADERS:
             self.send_header(name, value)
         super().end_headers()
@@ -176,11 +164,6 @@ def opens(url: str) -> bool:
 class Page:
     """A running server of a page, for browsers that run on another machine or in a sandbox without its files.
 
-    Args:
-        html: the page.
-        host: address to listen on.
-        port: port to listen on; 0 for any that is free.
-
     Raises:
         UsageError: the port is taken.
     """
@@ -193,7 +176,6 @@ class Page:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -202,7 +184,6 @@ class _PageHandler(SecretPathHandler):
     page = ""
 
     def give(self, path: str) -> None:
-        """Send the page, and no file."""
         if path != "/":
             raise FileNotFoundError(path)
         self.answer(self.page.encode("utf-8", "replace"), "text/html; charset=utf-8")

@@ -43,12 +43,10 @@ class RunSteps:
         self.paths = self._session.paths
 
     def step(self) -> None:
-        """Note that a step of the run has ended."""
         if self._session is not None:
             self._session.step()
 
     def end(self) -> None:
-        """End the run and write what was recorded."""
         session, self._session = self._session, None
         if session is not None:
             session.close()

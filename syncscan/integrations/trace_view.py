@@ -176,7 +176,6 @@ class Pages:
             self._rewrites[f"{PLUGIN}/runs"] = runs.runs
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer one request."""
         path = self._gate.inside(environ.get("PATH_INFO", ""), environ.get("HTTP_HOST"))
         if path is None:
             start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")])

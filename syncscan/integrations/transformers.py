@@ -22,7 +22,6 @@ class CaptureCallback(StepCallback, TrainerCallback):  # type: ignore[misc]
     """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Begin to count."""
         self.steps.begin(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:

@@ -211,6 +211,5 @@ class Usual:
         return count, waiting
 
     def _longest(self) -> float:
-        """Return the longest time of a usual step, in ns."""
         ordered = sorted(self._times)
         return self._long * ordered[len(ordered) // 2] if len(ordered) >= 3 else 0.0

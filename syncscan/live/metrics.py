@@ -82,7 +82,6 @@ class Prometheus:
         self._window: Window | None = None
 
     def __call__(self, record: Record) -> None:
-        """Take a record."""
         if isinstance(record, Begin):
             self._labels = {"program": record.program, "rank": str(record.rank)}
         elif isinstance(record, Alarm):
@@ -113,18 +112,13 @@ class Prometheus:
 
 
 class PrometheusFile(Prometheus):
-    """Writes the text to a file for node_exporter's textfile collector, whole or not at all.
-
-    Args:
-        path: of the file.
-    """
+    """Writes the text to a file for node_exporter's textfile collector, whole or not at all."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path.absolute()
 
     def __call__(self, record: Record) -> None:
-        """Take a record, and write the file anew with each window."""
         super().__call__(record)
         if isinstance(record, Window):
             draft = self._path.with_name(f".{self._path.name}.draft")
@@ -134,10 +128,6 @@ class PrometheusFile(Prometheus):
 
 class PrometheusPort(Prometheus):
     """Serves the text at `http://127.0.0.1:PORT/metrics` from a thread, and the last records as lines at `/records`.
-
-    Args:
-        port: 0 for any free one; `port` has it.
-        host: the address that is listened at.
 
     Raises:
         UsageError: the port is taken.
@@ -171,7 +161,6 @@ class PrometheusPort(Prometheus):
         threading.Thread(target=self._server.serve_forever, name="syncscan-metrics", daemon=True).start()
 
     def __call__(self, record: Record) -> None:
-        """Take a record."""
         super().__call__(record)
         if isinstance(record, Begin):
             self._begin = record
@@ -184,16 +173,12 @@ class PrometheusPort(Prometheus):
         return "".join(ENCODER.encode(record).decode() + "\n" for record in (*rows, *tuple(self._records)))
 
     def close(self) -> None:
-        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 
 
 class TensorBoard:
     """Writes scalars of each window, by the step's number.
-
-    Args:
-        folder: of the event file.
 
     Raises:
         MissingExtra: tensorboard isn't installed.
@@ -207,7 +192,6 @@ class TensorBoard:
         self._writer = writers.SummaryWriter(folder)
 
     def __call__(self, record: Record) -> None:
-        """Take a record."""
         if isinstance(record, Window):
             for name, value in values(record).items():
                 self._writer.add_scalar(f"syncscan/{name}", value, record.total_steps)
@@ -218,12 +202,10 @@ class TensorBoard:
             self._writer.flush()
 
     def close(self) -> None:
-        """Close the event file."""
         self._writer.close()
 
 
 def close(sinks: Iterable[Any]) -> None:
-    """Close those that have something to close, and ignore errors."""
     for sink in sinks:
         with contextlib.suppress(Exception):
             getattr(sink, "close", lambda: None)()

@@ -41,7 +41,6 @@ class _Means(NamedTuple):
     looks: int = 0
 
     def with_look(self, share: float, runs: bool) -> _Means:
-        """Return the means after one more look."""
         weight = max(_WEIGHT, 1 / (self.looks + 1))
         return _Means(
             self.share + (share - self.share) * weight, self.runs + (runs - self.runs) * weight, self.looks + 1

@@ -103,11 +103,7 @@ def fetch(address: str) -> WatchRecords:
 
 
 def of_records(path: str, records: Sequence[Record]) -> WatchRecords:
-    """Return records by kind.
-
-    Args:
-        records: in order.
-    """
+    """Return records by kind."""
     return WatchRecords(
         path,
         next((r for r in records if isinstance(r, Begin)), None),

@@ -58,12 +58,7 @@ class Tick(NamedTuple):
 
 
 class Sampler:
-    """Samples any thread by its current frame, from a thread of its own.
-
-    Args:
-        thread: its `threading.get_ident`.
-        rate: samples a second.
-    """
+    """Samples any thread by its current frame, from a thread of its own."""
 
     def __init__(self, thread: int, rate: int = RATE) -> None:
         self._watched, self._period = thread, 1_000_000_000 // rate
@@ -72,7 +67,6 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="syncscan-sampler", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def take(self) -> list[Tick]:
@@ -135,11 +129,7 @@ class Wakes:
         self._limit, self._count = MOST_LATE_NS // 5, 0
 
     def waited_for_gil(self, late: int) -> bool:
-        """Return whether a sample waited for the GIL.
-
-        Args:
-            late: how much later than due it was taken, in ns.
-        """
+        """Return whether a sample waited for the GIL."""
         self._late.append(late)
         self._count += 1
         if self._count % 16 == 0:
@@ -168,7 +158,6 @@ class RunDelay:
         return self._last - before
 
     def close(self) -> None:
-        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
 

@@ -23,12 +23,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def screen(watched: WatchRecords, *, lines: int = 15) -> Group:
-    """Return what is shown of a watch, for rich.
-
-    Args:
-        watched: what its file has; at least one window, or it says that there is none yet.
-        lines: how many lines of the program are listed.
-    """
+    """Return what is shown of a watch, for rich."""
     parts: list[Text | Table] = [Text(sentence) for sentence in heading(watched)]
     if windows := _whole_windows(watched):
         parts.append(_table(windows, lines))

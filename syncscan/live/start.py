@@ -136,13 +136,6 @@ def run_watched(
 ) -> tuple[Exit, Watch]:
     """Run a script to its end as `python` would, watched, and return how it ended and the watch.
 
-    Args:
-        target: its path, or a module's name.
-        arguments: its own.
-        wanted: the watch.
-        module: the target is a module.
-        say: called with messages for the user.
-
     Raises:
         UsageError: there is no such script.
     """
@@ -163,21 +156,12 @@ class _Never(BaseException):
 
 
 def run_command_watched(words: Sequence[str], wanted: Wanted) -> int:
-    """Run a command whose processes of Python's are watched once they step, and return its exit code.
-
-    Args:
-        words: as typed.
-        wanted: the watch.
-    """
+    """Run a command whose processes of Python's are watched once they step, and return its exit code."""
     return run_with(words, variables(wanted))
 
 
 def variables(wanted: Wanted) -> dict[str, str]:
-    """Return the environment's variables with which a process of Python's watches itself.
-
-    Args:
-        wanted: the watch.
-    """
+    """Return the environment's variables with which a process of Python's watches itself."""
     return with_startup({VARIABLE: json.dumps(asdict(wanted))})
 
 

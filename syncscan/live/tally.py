@@ -27,7 +27,6 @@ class Durations:
         self.count = self.total = 0
 
     def add(self, ns: int) -> None:
-        """Count a time."""
         self._buckets[int(math.log(max(ns, 1)) / _WIDTH)] += 1
         self.count += 1
         self.total += ns
@@ -42,7 +41,6 @@ class Durations:
         return 0.0
 
     def times(self) -> WindowSteps | None:
-        """Return what is stored of them; None where there is none."""
         if not self.count:
             return None
         p50, p90, p99 = (round(self.quantile(share) / 1e3, 1) for share in (0.5, 0.9, 0.99))
@@ -61,7 +59,6 @@ class Tally:
         self._others = 0
 
     def add(self, position: ThreadPosition, count: int) -> None:
-        """Count samples of the step's thread."""
         self.samples += count
         key = position[:3]
         kinds = self._kinds.get(key)
@@ -84,11 +81,9 @@ class Tally:
             places[place] += 1
 
     def waiting(self) -> dict[Key, int]:
-        """Return the samples of each line that waited for the device."""
         return {key: kinds[DEVICE] for key, kinds in self._kinds.items() if kinds[DEVICE]}
 
     def window(self, at: float, seconds: float, total_steps: int) -> Window:
-        """Return what is stored of the window."""
         shown = sorted(self._kinds, key=lambda key: -self._kinds[key].total())[:SHOWN]
         lines = tuple(self._line(key, seconds) for key in shown)
         return Window(

@@ -190,7 +190,6 @@ class Watch:
                 self._sample()
 
     def captured(self, paths: Iterable[Path], why: str, failed: str | None) -> None:
-        """Note a capture in the file."""
         self._write(Captured(at=time.time(), paths=tuple(map(str, paths)), why=why, failed=failed))
 
     def _begin(self, name: str, rank: int, world: int) -> Begin:
@@ -317,7 +316,6 @@ class Watch:
     _last_end: int | None = None
 
     def _count_sample(self, tick: Tick) -> tuple[int, Key | None, int]:
-        """Count a sample, and return it as `Usual` takes it."""
         position = self._places(tick.stack)
         if position is None:
             return tick.at, None, 0

@@ -109,7 +109,6 @@ class ChildProcess:
 
     @property
     def printed(self) -> str:
-        """The end of what it has printed, on stdout and stderr."""
         return bytes(self._printed).decode("utf-8", "replace")
 
     def _read_away(self) -> None:

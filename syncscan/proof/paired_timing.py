@@ -91,7 +91,6 @@ class PairedTiming:
 
     @property
     def steps(self) -> int:
-        """Steps that are timed in each process of a pair."""
         return self._turns // 2 * self._steps
 
     def run(self) -> None:

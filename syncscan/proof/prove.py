@@ -114,15 +114,7 @@ def measured(
     projected: Projection | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Proof:
-    """Compare what two programs compute, then how long they take.
-
-    Args:
-        trials: starts them.
-        names: the names to show.
-        options: the limits.
-        projected: the projection.
-        clock: tells the time in seconds.
-    """
+    """Compare what two programs compute, then how long they take."""
     began = clock()
     try:
         result, device = _compare(trials, options)
@@ -189,7 +181,6 @@ class _Noise:
         self._made: list[Fingerprint] = []
 
     def runs(self) -> tuple[Fingerprint, Fingerprint]:
-        """Return a second run, and one with rounding errors."""
         if not self._made:
             runs = (Run(Side.BEFORE), Run(Side.BEFORE, rounded=True))
             self._made = [taken for taken, _ in _fingerprints(self._trials, runs, self._options)]

@@ -70,12 +70,7 @@ def judge(
 
 
 def by_timing(result: Result, delayed: Result) -> Result:
-    """Return a result that takes into account what a run with delayed copies computed.
-
-    Args:
-        result: of the second program as it is: the same.
-        delayed: of the second program with each non-blocking copy delayed.
-    """
+    """Return a result that takes into account what a run with delayed copies computed."""
     if delayed.same is not Same.NO:
         return replace(result, delayed=delayed.difference)
     why = f"{delayed.why} once each non-blocking copy is delayed: a race that its own timing wins"

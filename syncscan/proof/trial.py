@@ -123,7 +123,6 @@ class Trial:
         return answer
 
     def _why(self, answer: Mapping[str, Any]) -> UsageError | ProgramFailed:
-        """Return the error for a missing answer: what the program ended with."""
         if "refused" in answer:
             self.close(grace_s=0)
             return UsageError(str(answer["refused"]), str(answer["hint"]))
@@ -159,13 +158,7 @@ class Trial:
 
 
 class Trials:
-    """Runs the two programs, and leaves no process behind.
-
-    Args:
-        programs: what to run for each side.
-        limit_s: how long all may take, from now.
-        in_place: let them write into the user's files, not into a scratch copy each.
-    """
+    """Runs the two programs, and leaves no process behind."""
 
     def __init__(self, programs: Mapping[Side, ComparedProgram], limit_s: float, in_place: bool = False) -> None:
         self._programs, self._deadline, self._in_place = programs, time.monotonic() + limit_s, in_place

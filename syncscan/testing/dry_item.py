@@ -25,14 +25,7 @@ _NAMED = "_syncscan_named"
 
 
 class DryItem:
-    """A test that runs dry, with its own fixtures, until `end`; fixtures that it shares with other tests don't.
-
-    Args:
-        item: the test.
-        watched: gets its syncs.
-        device: type of the simulated device.
-        warmup: steps that aren't watched.
-    """
+    """A test that runs dry, with its own fixtures, until `end`; fixtures that it shares with other tests don't."""
 
     def __init__(self, item: pytest.Item, watched: WatchedTest, device: str, warmup: int) -> None:
         self._item, self._device = item, device
@@ -153,7 +146,6 @@ class TestFiles:
             TestFiles.is_running = False
 
     def close(self) -> None:
-        """Remove what was written."""
         self._stack.close()
 
 

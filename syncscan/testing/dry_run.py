@@ -27,12 +27,7 @@ _KINDS = {"cudaDeviceSynchronize": "device", "cudaEventSynchronize": "event", "c
 
 
 class DryRun:
-    """The dry run of one test: `syncs` are those that a guard would have seen, once `warmup` steps have ended.
-
-    Args:
-        warmup: steps that aren't watched.
-        device: the type of the simulated device.
-    """
+    """The dry run of one test: `syncs` are those that a guard would have seen, once `warmup` steps have ended."""
 
     def __init__(self, warmup: int = 0, device: str = "cuda") -> None:
         self._warmup = warmup
@@ -44,7 +39,6 @@ class DryRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run the block on a simulated GPU."""
         session = self._session = self._pretence.begin()
         session.on_wait = self._saw
         if not self._warmup:
@@ -55,7 +49,6 @@ class DryRun:
             self._pretence.end()
 
     def step(self) -> None:
-        """Say that a step has ended."""
         self._guard.step()
         if self._session is not None and self._guard.steps >= self._warmup:
             self._session.recording.step(self._guard.steps - self._warmup)
@@ -70,12 +63,10 @@ class DryRun:
 
     @property
     def coverage(self) -> Coverage:
-        """How much of it was understood."""
         return self.analysis.trace.info.capture.coverage or Coverage(0)
 
     @property
     def said(self) -> str:
-        """Return the coverage as a sentence."""
         return " ".join(self._session.coverage()) if self._session is not None else ""
 
     @cached_property

@@ -44,7 +44,6 @@ class SyncLimit:
         return next((why for glob, why in self.allow if any(matches(glob, *frame) for frame in known)), "")
 
     def __str__(self) -> str:
-        """Return the limit in a few words."""
         where = "in a step" if self.per_step else "in the test"
         parts = [] if self.syncs is None else [f"{self.syncs} sync{'' if self.syncs == 1 else 's'} {where}"]
         parts += [] if self.wait_ms is None else [f"{self.wait_ms:g} ms of waiting {where}"]

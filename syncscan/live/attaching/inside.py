@@ -36,11 +36,7 @@ MOST_FRAMES = 40
 
 
 def carry_out(folder: str) -> None:
-    """Carry out the folder's order; errors are answered and never reach the program.
-
-    Args:
-        folder: of the order, and for the answers.
-    """
+    """Carry out the folder's order; errors are answered and never reach the program."""
     place = Path(folder)
     try:
         order = Order.read(place)

@@ -29,12 +29,10 @@ class Order:
     """Process that waits for the answers; 0 where that is unknown."""
 
     def write(self, folder: Path) -> None:
-        """Write it where the process looks for it."""
         (folder / ORDER).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
     def read(folder: Path) -> Order:
-        """Return the order of a folder."""
         return Order(**json.loads((folder / ORDER).read_text(encoding="utf-8")))
 
 
@@ -69,7 +67,6 @@ def _is_awaited(folder: Path) -> bool:
 
 
 def answers(folder: Path, since: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the answers from one on."""
     file = folder / ANSWERS
     if file.exists():
         for line in file.read_text(encoding="utf-8").splitlines()[since:]:

@@ -52,11 +52,7 @@ finally:
 
 
 def python_frames(process: PythonProcess) -> list[Frames]:
-    """Return the frames of each thread, the main one's first; empty where they can't be read.
-
-    Args:
-        process: which; it is stopped for a moment where its Python is older than 3.14.
-    """
+    """Return the frames of each thread, the main one's first; empty where they can't be read."""
     try:
         return _by_python(process) if process.remote else _by_gdb(process)
     except (OSError, ValueError, subprocess.SubprocessError):
