@@ -10,20 +10,18 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
-import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from syncscan.capture import fork
 from syncscan.capture.main_script import Exit
-from syncscan.capture.plan import Demand, Plan
-from syncscan.capture.processes import ProcessRun, WantedCaptures
+from syncscan.capture.processes import WantedCaptures, report
 from syncscan.capture.script import Runner
 from syncscan.capture.session import Session, clean_name
 
@@ -65,16 +63,7 @@ class ChildRunner(Runner):
         rank, world = self._ranks = ranks()
         name = self._wanted.name or clean_name(program_name())
         name += f"_rank{rank}" if world > 1 else ""
-        plan, demand = Plan(**self._wanted.plan), Demand(**self._wanted.demand)
-        session = Session(
-            Path(self._wanted.out),
-            name,
-            plan,
-            demand,
-            stacks=self._wanted.stacks,
-            shapes=self._wanted.shapes,
-            notify=self._tell,
-        )
+        session = self._wanted.session(name, self._tell)
         session.wrote = lambda path: self._tell(f"wrote {path}")
         return session
 
@@ -128,21 +117,10 @@ class ChildRunner(Runner):
         self._reported = True
         rank, world = self._ranks or ranks()
         run = self.result(Exit(0))
-        report = ProcessRun(
-            pid=os.getpid(),
-            rank=rank,
-            world=world,
-            paths=run.paths,
-            steps=run.steps,
-            marked_by=run.marked_by,
-            complete=run.complete,
-            failed=run.failed,
-            stopped=not self._keep_running and run.complete and on_one_machine(),
-        )
+        stopped = not self._keep_running and run.complete and on_one_machine()
         with contextlib.suppress(OSError):
-            draft = self._seen / f"{group_of_ranks()}.{os.getpid()}.draft"
-            draft.write_text(json.dumps({**asdict(report), "paths": [str(path) for path in report.paths]}))
-            draft.replace(draft.with_suffix(".json"))
+            file = self._seen / f"{group_of_ranks()}.{os.getpid()}.json"
+            report(replace(run, pid=os.getpid(), rank=rank, world=world, stopped=stopped), file)
 
 
 def follow_forks(wanted: WantedCaptures) -> Callable[[], None]:

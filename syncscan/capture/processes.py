@@ -8,20 +8,22 @@ that steps an optimizer captures itself, and says so in a folder that all of the
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+
+import msgspec
 
 from syncscan.capture.look_on import VARIABLE
 from syncscan.capture.plan import Demand, Plan
+from syncscan.capture.script import ScriptRun
+from syncscan.capture.session import Session
 
 STARTUP = Path(__file__).parent / "startup"
 
@@ -37,61 +39,29 @@ class WantedCaptures:
     seen: str
     out: str
     name: str
-    plan: dict[str, Any]
-    demand: dict[str, Any]
+    plan: Plan
+    demand: Demand
     stacks: bool
     shapes: bool
     keep_running: bool
 
     @staticmethod
-    def of(
-        seen: Path,
-        out: Path,
-        name: str | None,
-        plan: Plan,
-        demand: Demand,
-        *,
-        stacks: bool,
-        shapes: bool,
-        keep_running: bool,
-    ) -> WantedCaptures:
-        times = {"start_at": demand.start_at, "every": demand.every, "on_signal": demand.on_signal}
-        return WantedCaptures(str(seen), str(out), name or "", asdict(plan), times, stacks, shapes, keep_running)
-
-    @staticmethod
     def read(text: str) -> WantedCaptures:
-        return WantedCaptures(**json.loads(text))
+        return msgspec.json.decode(text, type=WantedCaptures)
 
+    def variables(self) -> dict[str, str]:
+        """Return the environment's variables with which a process of Python's captures itself."""
+        return with_startup({VARIABLE: msgspec.json.encode(self).decode()})
 
-@dataclass(frozen=True, slots=True)
-class ProcessRun:
-    """The captures of one process: its rank if it has one, its traces, the steps it saw, and what marked them."""
-
-    pid: int
-    rank: int
-    world: int
-    paths: tuple[Path, ...]
-    steps: int
-    marked_by: str
-    complete: bool
-    failed: str | None
-    stopped: bool
-
-
-def variables(wanted: WantedCaptures) -> dict[str, str]:
-    """Return the environment's variables with which a process of Python's captures itself."""
-    return with_startup({VARIABLE: json.dumps(asdict(wanted))})
+    def session(self, name: str, say: Callable[[str], None]) -> Session:
+        """Return a session that makes them."""
+        return Session(Path(self.out), name, self.plan, self.demand, stacks=self.stacks, shapes=self.shapes, notify=say)
 
 
 def with_startup(given: Mapping[str, str]) -> dict[str, str]:
     """Return variables with the one by which a process of Python's finds `startup`, which looks for them."""
     before = os.environ.get("PYTHONPATH", "")
     return {**given, "PYTHONPATH": os.pathsep.join([str(STARTUP), *([before] if before else [])])}
-
-
-def inherited(wanted: WantedCaptures) -> contextlib.AbstractContextManager[None]:
-    """Have processes that this one starts meanwhile capture themselves; the program here doesn't see the variables."""
-    return inheriting(variables(wanted))
 
 
 @contextlib.contextmanager
@@ -122,11 +92,6 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
-    """Run a command to its end, and return its exit code; a signal that comes meanwhile is its own."""
-    return run_with(words, variables(wanted))
-
-
 def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
     """Run a command to its end with further variables of the environment, and return its exit code."""
     process = subprocess.Popen(list(words), env={**os.environ, **given})
@@ -145,11 +110,18 @@ def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def runs(seen: Path) -> list[ProcessRun]:
+def report(run: ScriptRun, file: Path) -> None:
+    """Write what this process captured into a file, whole or not at all."""
+    draft = file.with_suffix(".draft")
+    draft.write_bytes(msgspec.json.encode(run, enc_hook=str))
+    draft.replace(file)
+
+
+def runs(seen: Path) -> list[ScriptRun]:
     """Return what the processes captured, by rank."""
-    captured = []
+    captured: list[ScriptRun] = []
     for file in seen.glob("*.json"):
-        with contextlib.suppress(OSError, ValueError):
-            row = json.loads(file.read_text(encoding="utf-8"))
-            captured.append(ProcessRun(**{**row, "paths": tuple(map(Path, row["paths"]))}))
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            text = file.read_bytes()
+            captured.append(msgspec.json.decode(text, type=ScriptRun, dec_hook=lambda kind, value: kind(value)))
     return sorted(captured, key=lambda run: (run.rank, run.pid))

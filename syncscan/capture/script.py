@@ -43,7 +43,8 @@ class ScriptRun:
     """How a script's run ended: its exit code, the traces written, the steps seen and what marked them.
 
     `stopped` says that it was ended early, because the capture was over; `failed` why there is none, if it failed;
-    `interrupted` that Ctrl-C ended the script; `ranks` how many processes it ran in.
+    `interrupted` that Ctrl-C ended the script; `ranks` how many processes it ran in. Of one of several processes, `pid`
+    is its number, `rank` its rank if it has one, and `world` how many there are.
     """
 
     exit_code: int
@@ -55,6 +56,9 @@ class ScriptRun:
     failed: str | None = None
     interrupted: bool = False
     ranks: int = 1
+    pid: int = 0
+    rank: int = 0
+    world: int = 1
 
 
 def run_script(

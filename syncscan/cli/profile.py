@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,7 +18,7 @@ from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.capture.commands import Command
-    from syncscan.capture.plan import Demand, Plan
+    from syncscan.capture.processes import WantedCaptures
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
     from syncscan.live.start import Wanted
@@ -162,25 +162,16 @@ def command(
     if sample is None:  # a job that is captured again and again runs at full speed as soon as a trace is written
         sample = 0.0 if demand.standing else SAMPLED_S
     plan = Plan(wait, warmup, 3 if active is None else active, repeat, calibrate, sample=sample, auto=active is None)
-    request = _Request(plan, demand, out, prefix or "", stacks, shapes, explain_compile, keep_running)
-    _capture((script, *args), module, request)
+    from syncscan.capture.processes import WantedCaptures
+
+    on = keep_running or demand.standing
+    wanted = WantedCaptures("", str(out.absolute()), prefix or "", plan, demand, stacks, shapes, on)
+    _capture((script, *args), module, wanted, out, explain_compile)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The capture that the options describe; `prefix` begins a trace's name, and is empty for the script's name."""
-
-    plan: Plan
-    demand: Demand
-    out: Path
-    prefix: str
-    stacks: bool
-    shapes: bool
-    explain_compile: bool
-    keep_running: bool
-
-
-def _capture(words: tuple[str, ...], module: bool, request: _Request) -> NoReturn:
+def _capture(
+    words: tuple[str, ...], module: bool, wanted: WantedCaptures, out: Path, explain_compile: bool
+) -> NoReturn:
     """Run a script or command captured, report its last trace, and end with its exit code.
 
     Args:
@@ -191,79 +182,57 @@ def _capture(words: tuple[str, ...], module: bool, request: _Request) -> NoRetur
     from syncscan.capture.commands import resolved
     from syncscan.capture.write import prepare
 
-    prepare(request.out)
+    prepare(out)
     streams, interrupt = ScriptStreams(), DieOfInterrupt()
     command = resolved(words, module=module)
     with processes.folder() as seen:
-        run = _run(command, request, seen, streams)
+        run = _run(command, replace(wanted, seen=str(seen)), out, explain_compile, streams)
         runs = [] if run.marked_by else processes.runs(seen)
         run = profile_outcome.of_processes(run, runs)
     with streams.restored():
-        profile_outcome.explain(run, request.plan, request.demand)
+        profile_outcome.explain(run, wanted.plan, wanted.demand)
         profile_outcome.explain_unused_options(run)
         if run.paths:
             _report(run.paths[-1], streams.printed, _program(command, words, module))
         if any(process.world > 1 for process in runs) and len(run.paths) > 1:
-            profile_outcome.say(f"syncscan fleet {request.out} joins the captures of the {run.ranks} processes")
+            profile_outcome.say(f"syncscan fleet {out} joins the captures of the {run.ranks} processes")
     interrupt.pending = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
 
 
-def _run(command: Command, request: _Request, seen: Path, streams: ScriptStreams) -> ScriptRun:
-    """Run a command and the processes that it starts under the capture.
-
-    Args:
-        seen: folder in which the processes describe their captures.
-        streams: streams to write to while the script runs.
-    """
+def _run(
+    command: Command, wanted: WantedCaptures, out: Path, explain_compile: bool, streams: ScriptStreams
+) -> ScriptRun:
+    """Run a command and the processes that it starts under the capture."""
     from syncscan.capture.captured_process import follow_forks
     from syncscan.capture.commands import notebook
-    from syncscan.capture.processes import WantedCaptures, inherited, run_command
+    from syncscan.capture.processes import inheriting, run_with
     from syncscan.capture.script import ScriptRun, run_script
-    from syncscan.capture.session import Session, default_name
+    from syncscan.capture.session import default_name
 
-    folder, keep_running = request.out.absolute(), request.keep_running or request.demand.standing
-    wanted = WantedCaptures.of(
-        seen,
-        folder,
-        request.prefix or notebook(command),
-        request.plan,
-        request.demand,
-        stacks=request.stacks,
-        shapes=request.shapes,
-        keep_running=keep_running,
-    )
+    wanted = replace(wanted, name=wanted.name or notebook(command) or "")
     if command.launcher:
-        if request.explain_compile:
+        if explain_compile:
             raise UsageError(
                 f"--explain-compile doesn't reach the processes that {command.launcher} starts.",
                 "Give the script itself, or leave out --explain-compile.",
             )
-        return ScriptRun(run_command(command.words, wanted), (), 0, "", False, False)
+        return ScriptRun(run_with(command.words, wanted.variables()), (), 0, "", False, False)
 
     def session() -> Session:
-        name = request.prefix or default_name()
-        recording = Session(
-            folder,
-            name,
-            request.plan,
-            request.demand,
-            stacks=request.stacks,
-            shapes=request.shapes,
-            notify=streams.say,
-        )
-        recording.wrote = lambda path: streams.say(f"wrote {request.out / path.name}")
+        recording = wanted.session(wanted.name or default_name(), streams.say)
+        recording.wrote = lambda path: streams.say(f"wrote {out / path.name}")
         return recording
 
-    with contextlib.ExitStack() as over, inherited(wanted):
+    with contextlib.ExitStack() as over, inheriting(wanted.variables()):
         over.callback(follow_forks(wanted))
         return run_script(
             command.target,
             command.arguments,
             session,
             module=command.module,
-            keep_running=keep_running,
-            explain_compile=request.explain_compile,
+            keep_running=wanted.keep_running,
+            explain_compile=explain_compile,
             say=streams.say,
         )
 
@@ -271,12 +240,13 @@ def _run(command: Command, request: _Request, seen: Path, streams: ScriptStreams
 def _watch(words: tuple[str, ...], module: bool, wanted: Wanted) -> None:
     """Run a script or command watched, and end with its exit code."""
     from syncscan.capture.commands import resolved
-    from syncscan.live.start import run_command_watched, run_watched
+    from syncscan.capture.processes import run_with
+    from syncscan.live.start import run_watched
 
     streams, interrupt = ScriptStreams(), DieOfInterrupt()
     command = resolved(words, module=module)
     if command.launcher:
-        code = run_command_watched(command.words, wanted)
+        code = run_with(command.words, wanted.variables())
     else:
         ended, running = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
         if running.path is None:

@@ -13,7 +13,6 @@ from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
     from syncscan.capture.plan import Demand, Plan
-    from syncscan.capture.processes import ProcessRun
     from syncscan.capture.script import ScriptRun
 
 NO_STEPS = """\
@@ -28,7 +27,7 @@ Processes started with a custom environment aren't captured: use their launcher'
     syncscan profile torchrun --nproc-per-node N SCRIPT"""
 
 
-def of_processes(run: ScriptRun, processes: Sequence[ProcessRun]) -> ScriptRun:
+def of_processes(run: ScriptRun, processes: Sequence[ScriptRun]) -> ScriptRun:
     """Join what a program's processes captured, as if one had: the report is of the first rank's last trace."""
     if not processes:
         return run

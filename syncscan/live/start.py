@@ -15,7 +15,7 @@ from pathlib import Path
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.plan import Plan
-from syncscan.capture.processes import inheriting, run_with, with_startup
+from syncscan.capture.processes import inheriting, with_startup
 from syncscan.capture.script import ScriptRun
 from syncscan.errors import UsageError
 from syncscan.live.alarm_command import AlarmCommand
@@ -44,6 +44,10 @@ class Wanted:
     exports: tuple[str, ...] = ()
     on_alarm: str = ""
     """A command that is run on each alarm."""
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment's variables with which a process of Python's watches itself."""
+        return with_startup({VARIABLE: json.dumps(asdict(self))})
 
     def begin(self, *, lazy: bool = False, say: Callable[[str], None] = lambda sentence: None) -> Watch:
         """Begin it in this process, and return it.
@@ -141,7 +145,7 @@ def run_watched(
     """
     if not module and not Path(target).exists():
         raise UsageError(f"There is no script at {target}.")
-    with inheriting(variables(wanted)):
+    with inheriting(wanted.variables()):
         wanted = replace(wanted, name=wanted.name or (target.rpartition(".")[2] if module else Path(target).stem))
         started = wanted.begin(lazy=True, say=say)
         try:
@@ -153,16 +157,6 @@ def run_watched(
 
 class _Never(BaseException):
     """Nobody raises it: a watched script runs to its own end."""
-
-
-def run_command_watched(words: Sequence[str], wanted: Wanted) -> int:
-    """Run a command whose processes of Python's are watched once they step, and return its exit code."""
-    return run_with(words, variables(wanted))
-
-
-def variables(wanted: Wanted) -> dict[str, str]:
-    """Return the environment's variables with which a process of Python's watches itself."""
-    return with_startup({VARIABLE: json.dumps(asdict(wanted))})
 
 
 def begin() -> None:

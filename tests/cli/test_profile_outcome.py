@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture.plan import Demand, Plan
-from syncscan.capture.processes import ProcessRun
 from syncscan.capture.script import ScriptRun
 from syncscan.cli import profile_outcome
 
 LAUNCHER = ScriptRun(3, (), 0, "", False, False)
 
 
-def process(rank: int, *, ended_early: bool = False, failed: str | None = None) -> ProcessRun:
-    return ProcessRun(
+def process(rank: int, *, ended_early: bool = False, failed: str | None = None) -> ScriptRun:
+    return ScriptRun(
+        exit_code=0,
         pid=rank,
         rank=rank,
         world=2,
