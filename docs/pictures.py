@@ -16,7 +16,8 @@ from typing import Any
 from docs import scatter
 from syncscan import api, report
 from syncscan.fleet import analyze_fleet
-from syncscan.report import fleet_html
+from syncscan.report import fleet_report
+from syncscan.report import page as page_writer
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -59,7 +60,7 @@ def screenshots() -> Iterator[tuple[str, bytes]]:
     from playwright.sync_api import sync_playwright
 
     report_page = api.analyze(ROOT / "sample_traces" / STEPS["step-logged.svg"]).to_html()
-    job_page = fleet_html.render(analyze_fleet(f"sample_traces/{JOB}"))
+    job_page = page_writer.drawn(fleet_report.blocks(analyze_fleet(f"sample_traces/{JOB}")), "syncscan fleet")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
         page = Path(folder) / "page.html"
         browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

@@ -9,7 +9,7 @@ import click
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import colors, deliver, refuse, width
+from syncscan.cli.output import colors, deliver, drawn, refuse, width
 from syncscan.cli.result_options import result_options
 from syncscan.errors import UsageError
 from syncscan.model.saved_fleet import named_as_fleet
@@ -61,7 +61,7 @@ def command(
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
     refuse(output, force, *locations)
     fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
-    deliver(_render(fleet, form, output is None), output, force)
+    deliver(_render(fleet, form, output), output, force)
 
 
 def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
@@ -90,25 +90,16 @@ def _form(form: str, output: str | None) -> str:
     return "json"
 
 
-def _render(fleet: Fleet, form: str, to_terminal: bool) -> str:
-    from syncscan.report import fleet_html, fleet_json, fleet_markdown, fleet_text
-
-    if form == "text":
-        return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
-    if form in ("csv", "sarif", "github", "junit"):
-        return _render_flagged(fleet, form)
-    renderers = {
-        "json": fleet_json.render,
-        "html": fleet_html.render,
-        "markdown": fleet_markdown.render,
-    }
-    return renderers[form](fleet)
-
-
-def _render_flagged(fleet: Fleet, form: str) -> str:
-    from syncscan.report import csv, github, junit, sarif
+def _render(fleet: Fleet, form: str, output: str | None) -> str:
+    from syncscan.report import csv, fleet_json, fleet_report, github, junit, page, sarif
     from syncscan.report.flagged_job import flagged_job
 
+    if form in ("text", "markdown"):
+        return drawn(fleet_report.blocks(fleet), form, output)
+    if form == "html":
+        return page.drawn(fleet_report.blocks(fleet), "syncscan fleet")
+    if form == "json":
+        return fleet_json.render(fleet)
     flagged = flagged_job(fleet)
     if form == "github":
         return github.drawn([flagged])

@@ -1,4 +1,4 @@
-"""Lay out the picture of a Fleet: rows of ranks, a cell per step colored by lateness, and the critical path.
+"""Draw the picture of a Fleet: rows of ranks, a cell per step colored by lateness, and the critical path.
 
 A large job has a row for each outlier, and one for each range of ranks between them.
 """
@@ -11,8 +11,10 @@ from itertools import groupby
 
 import msgspec
 
-from syncscan.model.fleet import Fleet, JobRank, Lateness
+from syncscan.model.fleet import Fleet, JobRank, LateCause, Lateness
+from syncscan.report.assets import template
 from syncscan.report.fleet_story import SHORT_CAUSES
+from syncscan.report.shown_names import shown
 from syncscan.report.units import duration
 
 WIDTH = 1000
@@ -27,6 +29,16 @@ SEGMENTS = 4000
 """Most segments of the path that are drawn."""
 FAINTEST = 0.3
 """Color strength of the least late cell."""
+
+
+MAX_LATE = 200
+"""Steps whose latest rank is described in words."""
+LABEL, LABEL_IN_RUN = 64, 96
+"""Width of the labels left of the drawing: for single ranks, and for ranges of ranks."""
+_HEIGHTS = ((8, 34), (24, 22))
+"""Row height by the number of rows up to which it applies, in drawing units."""
+LOW = 13
+"""Row height for more rows."""
 
 
 class StepCell(msgspec.Struct, frozen=True):
@@ -68,6 +80,34 @@ class FleetPicture(msgspec.Struct, frozen=True):
     """Begin and number of each drawn step's column."""
     note: str
     """Sentences on the parts that aren't drawn; empty where everything is."""
+
+
+def markup(fleet: Fleet, drawn: FleetPicture) -> str:
+    """Return the picture for a page: its rows, the critical path as one line from row to row, and a table."""
+    height = next((tall for most, tall in _HEIGHTS if len(drawn.rows) <= most), LOW)
+    legs = [
+        {"x": leg.x, "end": leg.end, "y": (leg.row + 0.5) * height, "said": shown(leg.said, 200)} for leg in drawn.legs
+    ]
+    picture = {
+        "rows": drawn.rows,
+        "row": height,
+        "label": LABEL if all(row.alone for row in drawn.rows) else LABEL_IN_RUN,
+        "width": WIDTH,
+        "height": height * len(drawn.rows),
+        "legs": legs,
+        "path": " ".join(
+            f"{'M' if number == 0 else 'L'}{leg['x']} {leg['y']} L{leg['end']} {leg['y']}"
+            for number, leg in enumerate(legs)
+        ),
+        "steps": drawn.steps,
+        "note": drawn.note,
+    }
+    return template("fleet_picture.html.j2").render(
+        picture=picture,
+        causes=[(cause.value, SHORT_CAUSES[cause]) for cause in LateCause],
+        late=[(x.step, x.rank, duration(x.late_us), _parts(x)) for x in fleet.lateness[:MAX_LATE]],
+        late_more=max(0, len(fleet.lateness) - MAX_LATE),
+    )
 
 
 def picture_of(fleet: Fleet) -> FleetPicture | None:
@@ -159,9 +199,12 @@ class _Canvas:
 def _sentence(step: int, late: Lateness | None) -> str:
     if late is None:
         return f"step {step}: not late"
-    parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in late.parts)
-    why = f": {parts}" if parts else f", by {SHORT_CAUSES[late.cause]}"
-    return f"step {step}: rank {late.rank} arrives {duration(late.late_us)} after the others{why}"
+    return f"step {step}: rank {late.rank} arrives {duration(late.late_us)} after the others: {_parts(late)}"
+
+
+def _parts(late: Lateness) -> str:
+    """Return the causes of a rank's lateness, largest first: `a sync 650 µs, host 50 µs`."""
+    return ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in late.parts) or SHORT_CAUSES[late.cause]
 
 
 def _note(fleet: Fleet, steps: Sequence[int], groups: Sequence[Sequence[JobRank]]) -> str:

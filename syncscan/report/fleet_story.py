@@ -5,14 +5,13 @@ All renderers share a story. Names are as recorded: each renderer escapes them.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 import msgspec
 
-from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, LateCause, Lateness, RankFrom
+from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, LateCause, Lateness
 from syncscan.model.rank import RankFinding
 from syncscan.report.phrases import measurable, saving, sentences, spread
 from syncscan.report.units import duration, percent, times, within
@@ -37,25 +36,10 @@ _REMEDIES = {
     LateCause.HOST: "host takes longer, but not because of a sync: look at what it does",
 }
 """Advice on a rank that is late for another reason than a sync, following its name."""
-ALL_SHOWN = 16
-"""Most ranks of a report that lists each; a larger job shows outliers and quantiles."""
-OUTLIERS = 8
-"""Ranks of a larger job that are shown one by one."""
 ALIKE = 0.5
 """A rank that is never the latest is also reported if it delays the job by this fraction of the worst rank's delay."""
 RUNS = 4
 """Runs of consecutive ranks that are listed; more are counted."""
-FIGURES = (
-    "delays",
-    "waits for others",
-    "waits for its device",
-    "idle after",
-    "exposed communication",
-    "gain in its own trace",
-)
-"""Figures of each rank, µs per step: how much later than the others it arrives, how long it waits in collectives, how
-long its host is blocked, how long its device is idle after syncs, how long only collectives run on it, and what its
-trace alone suggests it could gain."""
 
 
 class HolderText(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,41 +77,6 @@ class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
     """The claim of a single rank's trace; empty where that lies in the range."""
 
 
-class RankText(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one rank, in the order of `FIGURES`."""
-
-    rank: int
-    figures: tuple[str, ...]
-    why: str
-    """Why it delays the others; empty where it doesn't."""
-    path: str
-    numbered_from: str
-    """Where the rank's number came from, unless from the trace itself."""
-
-
-class FigureText(msgspec.Struct, frozen=True, kw_only=True):
-    """Distribution of one figure over the ranks."""
-
-    name: str
-    least: str
-    median: str
-    high: str
-    """95th percentile."""
-    most: str
-    rank: int
-    """Rank with the maximum."""
-
-
-class LatenessText(msgspec.Struct, frozen=True, kw_only=True):
-    """The rank that arrived last in one step."""
-
-    step: int
-    rank: int
-    late: str
-    parts: str
-    """Causes of the lateness, largest first: `a sync 650 µs, host 50 µs`."""
-
-
 class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
     """The report on a job, in the order in which it is read."""
 
@@ -145,25 +94,17 @@ class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
     wrong: tuple[str, ...]
     """Errors of single-rank traces, one sentence each, largest first."""
     findings: tuple[JobFindingText, ...]
-    late: tuple[LatenessText, ...]
-    """The latest rank of each step."""
-    ranks: tuple[RankText, ...]
-    """All ranks of a small job; the outliers of a larger one."""
-    quantiles: tuple[FigureText, ...]
-    """Distributions over all ranks; empty where each rank is listed."""
     missing: str
     unread: tuple[tuple[str, str], ...]
     """Path of each unreadable trace, and why."""
     notes: tuple[str, ...]
-    next: tuple[str, ...]
-    """The best next command, as arguments."""
 
 
 def story_of(fleet: Fleet) -> FleetStory:
     """Return the story of a job; fields that can't be determined are empty."""
     holders = tuple(_holders(fleet))
     findings = tuple(_finding(f, fleet) for f in fleet.findings)
-    gaining = tuple(t for t in findings if _gains(t.of, fleet) and not t.of.first.intended)
+    gaining = tuple(t for t in findings if _gains(t.of, fleet))
     return FleetStory(
         headline=tuple(_headline(fleet)),
         verdict=_verdict(fleet, holders),
@@ -174,13 +115,9 @@ def story_of(fleet: Fleet) -> FleetStory:
         then=tuple(_then(fleet, holders, gaining)),
         wrong=tuple(_all_wrong(findings)),
         findings=findings,
-        late=tuple(_late(entry) for entry in fleet.lateness),
-        ranks=tuple(_ranks(fleet, holders)),
-        quantiles=tuple(_quantiles(fleet)) if len(fleet.ranks) > ALL_SHOWN else (),
         missing=_missing(fleet),
         unread=tuple((trace.path, trace.reason.removeprefix(f"{trace.path}: ")) for trace in fleet.unread),
         notes=fleet.notes,
-        next=_next(fleet, holders),
     )
 
 
@@ -286,13 +223,6 @@ def _why(fleet: Fleet, cause: LateCause, finding: str) -> str:
     return f"{CAUSES[cause]}, {first.title}{f' ({place(first)})' if place(first) else ''}"
 
 
-def _late(entry: Lateness) -> LatenessText:
-    parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in entry.parts)
-    return LatenessText(
-        step=entry.step, rank=entry.rank, late=duration(entry.late_us), parts=parts or SHORT_CAUSES[entry.cause]
-    )
-
-
 def _verdict(fleet: Fleet, holders: Sequence[HolderText]) -> str:
     if not fleet.matched:
         return "Which rank delays the job is unknown"
@@ -352,13 +282,13 @@ def _holder_phrase(holder: HolderText, steps: int) -> str:
 
 
 def _summary(fleet: Fleet) -> str:
-    real = [f for f in fleet.findings if not f.first.intended]
-    if not real:
+    count = len(fleet.findings)
+    if not count:
         return "No host-device syncs found on any rank."
-    places = "1 place blocks the host" if len(real) == 1 else f"{len(real)} places block the host"
+    places = "1 place blocks the host" if count == 1 else f"{count} places block the host"
     if fleet.recoverable_us is None:
         return f"{places}; the gain of removing them can't be replayed for the whole job."
-    them, us, whole = "it" if len(real) == 1 else "them", fleet.recoverable_us, step_us(fleet)
+    them, us, whole = "it" if count == 1 else "them", fleet.recoverable_us, step_us(fleet)
     return f"{places}; without {them} the job's step is {_shorter(us, fleet.recoverable_range_us, whole)}."
 
 
@@ -374,14 +304,13 @@ def _gains(f: JobFinding, fleet: Fleet) -> bool:
 
 
 def _then(fleet: Fleet, holders: Sequence[HolderText], gaining: Sequence[JobFindingText]) -> Iterator[str]:
-    real = [f for f in fleet.findings if not f.first.intended]
     for holder in holders[:RUNS]:
         if _doubted(fleet, holder):
             stretch = f"the profiler makes this step {fleet.stretch:.1f} times as long"
             yield f"Rank {holder.rank}'s host takes longer, but {stretch}: without it, another rank may be the last."
         elif holder.cause in _REMEDIES and 2 * holder.steps >= len(fleet.steps):
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
-    if real and fleet.replayed and not gaining:
+    if fleet.findings and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
         yield (
             "Removing a single sync gains the job nothing; only removing all of them does."
@@ -409,8 +338,8 @@ def _finding(f: JobFinding, fleet: Fleet) -> JobFindingText:
         doubt=spread(f.range_us, step) if f.range_us and doubted else "",
         on=rank_phrase(f.ranks, len(fleet.ranks)),
         where=whereabouts(f.first),
-        waits=_figure(f.wait_us),
-        idle=_figure(f.bubble_us),
+        waits=figure(f.wait_us),
+        idle=figure(f.bubble_us),
         often=times(f.first.per_step),
         wrong=_wrong(f, step),
     )
@@ -418,7 +347,7 @@ def _finding(f: JobFinding, fleet: Fleet) -> JobFindingText:
 
 def _wrong(f: JobFinding, step: float) -> str:
     """Return the claim of a single rank's trace, where it lies measurably outside of the job's range."""
-    if f.alone_us is None or f.gain_us is None or f.range_us is None or f.first.intended:
+    if f.alone_us is None or f.gain_us is None or f.range_us is None:
         return ""
     low, high = f.range_us
     if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), step):
@@ -427,46 +356,8 @@ def _wrong(f: JobFinding, step: float) -> str:
     return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.gain_us, step, f.range_us)}"
 
 
-# rank by rank
-
-
-def figures(rank: JobRank) -> tuple[float | None, ...]:
-    """Return a rank's figures in the order of `FIGURES`, µs per step; None where the trace can't tell."""
-    of = rank.of
-    return (rank.holds_us, rank.waits_us, of.wait_us, of.bubble_us, of.communication_us, of.recoverable_us)
-
-
-def _ranks(fleet: Fleet, holders: Sequence[HolderText]) -> Iterator[RankText]:
-    causes = {holder.rank: SHORT_CAUSES[holder.cause] if holder.cause else "late too" for holder in holders}
-    shown = fleet.ranks
-    if len(shown) > ALL_SHOWN:
-        out = [holder.rank for holder in holders[:OUTLIERS]]
-        shown = tuple(rank for rank in shown if rank.number in out)
-    for rank in shown:
-        yield RankText(
-            rank=rank.number,
-            figures=tuple(_figure(us) for us in figures(rank)),
-            why=causes.get(rank.number, ""),
-            path=rank.of.path,
-            numbered_from="" if rank.numbered_from is RankFrom.TRACE else rank.numbered_from.value,
-        )
-
-
-def _quantiles(fleet: Fleet) -> Iterator[FigureText]:
-    for column, name in enumerate(FIGURES):
-        ranked = sorted((us, -r.number) for r in fleet.ranks if (us := figures(r)[column]) is not None)
-        if ranked:
-            yield FigureText(
-                name=name,
-                least=duration(ranked[0][0]),
-                median=duration(ranked[(len(ranked) - 1) // 2][0]),
-                high=duration(ranked[math.ceil(0.95 * len(ranked)) - 1][0]),
-                most=duration(ranked[-1][0]),
-                rank=-ranked[-1][1],
-            )
-
-
-def _figure(us: float | None) -> str:
+def figure(us: float | None) -> str:
+    """Return a time; a dash where it is unknown."""
     return "–" if us is None else duration(us)
 
 
@@ -478,12 +369,3 @@ def _missing(fleet: Fleet) -> str:
     ranks, have = ("Rank", "has") if len(fleet.missing) == 1 else ("Ranks", "have")
     of = f" ({len(fleet.missing)} of {fleet.world_size})" if len(fleet.missing) > 1 else ""
     return f"{ranks} {', '.join(missing[: 2 * RUNS])}{more} {have} no readable trace{of}."
-
-
-def _next(fleet: Fleet, holders: Sequence[HolderText]) -> tuple[str, ...]:
-    """Return the command for the trace of the rank that delays the others, or for the first rank's trace."""
-    if not fleet.ranks:
-        return ()
-    first = holders[0].rank if holders else fleet.ranks[0].number
-    path = next((r.of.path for r in fleet.ranks if r.number == first), fleet.ranks[0].of.path)
-    return ("syncscan", "report", path, "-o", f"rank{first}.html")

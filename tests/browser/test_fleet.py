@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.report import fleet_html
+from syncscan.report import fleet_report
+from syncscan.report import page as page_writer
 from tests.fleet.example import job
 
 if os.environ.get("CI"):
@@ -22,7 +23,9 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (390, "dark")])
 def test_axe_finds_nothing_and_nothing_sticks_out(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
     """With 20 ranks, the page sends no request and logs no error."""
-    (tmp_path / "job.html").write_text(fleet_html.render(job(20, 2, late=7)), encoding="utf-8")
+    (tmp_path / "job.html").write_text(
+        page_writer.drawn(fleet_report.blocks(job(20, 2, late=7)), "syncscan fleet"), encoding="utf-8"
+    )
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, bypass_csp=True
     )

@@ -13,7 +13,7 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_report, fleet_html, html, proof_report, step_picture, whatif_report
+from syncscan.report import diff_report, fleet_report, html, proof_report, step_picture, whatif_report
 from syncscan.report import page as page_writer
 from tests.report.test_proof import PROOF
 
@@ -59,7 +59,7 @@ def diff() -> str:
 def job() -> str:
     """Return a job's page."""
     fleet = analyze_fleet([str(SAMPLES / "jobs" / "ddp.one_rank_item")], jobs=1)
-    return fleet_html.render(fleet)
+    return page_writer.drawn(fleet_report.blocks(fleet), "syncscan fleet")
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.model.fleet import Fleet, LateCause, Lateness
-from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_text
+from syncscan.report import csv, fleet_json, fleet_report, markup, page, terminal
 from syncscan.report.flagged_job import flagged_job
 from syncscan.report.fleet_picture import OUT, picture_of
 from syncscan.report.fleet_story import rank_phrase, story_of
@@ -19,24 +19,36 @@ from tests.fleet.example import damaged, even, hostile, job
 from tests.report.example import HOSTILE
 
 
+def render_text(fleet: Fleet, width: int = 100) -> str:
+    return terminal.drawn(fleet_report.blocks(fleet), width)
+
+
+def render_markdown(fleet: Fleet) -> str:
+    return markup.drawn(fleet_report.blocks(fleet))
+
+
+def render_page(fleet: Fleet) -> str:
+    return page.drawn(fleet_report.blocks(fleet), "syncscan fleet")
+
+
 def test_text_golden(golden: Callable[[str, str], None]) -> None:
     """A job of five ranks, one of them without a trace."""
-    golden("fleet.txt", fleet_text.render(damaged(), width=80))
+    golden("fleet.txt", render_text(damaged(), 80))
 
 
 def test_text_of_many_golden(golden: Callable[[str, str], None]) -> None:
     """It names the one of 512 ranks that stands out, and summarizes the others: no 512 lines."""
-    golden("fleet.many.txt", fleet_text.render(job(512, late=77), width=100))
+    golden("fleet.many.txt", render_text(job(512, late=77), 100))
 
 
 def test_markdown_golden(golden: Callable[[str, str], None]) -> None:
     """The job as a comment."""
-    golden("fleet.md", fleet_markdown.render(damaged()))
+    golden("fleet.md", render_markdown(damaged()))
 
 
 def test_html_golden(golden: Callable[[str, str], None]) -> None:
     """The job as a page; its style is left out."""
-    bare = re.sub(r"(<style>).*?(</style>)", r"\1\2", fleet_html.render(damaged()), flags=re.DOTALL)
+    bare = re.sub(r"(<style>).*?(</style>)", r"\1\2", render_page(damaged()), flags=re.DOTALL)
     golden("fleet.html", re.sub(r"'sha256-[^']+'", "HASH", bare))
 
 
@@ -143,7 +155,7 @@ def test_what_cannot_be_reported_is_not_reported() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_first_screen_has_ten_lines(fleet: Fleet, width: int) -> None:
     """However narrow the terminal."""
-    screen = fleet_text.render(fleet, width).split("\n\n")[0]
+    screen = render_text(fleet, width).split("Ranks (mean per step)")[0]
     assert len(screen.splitlines()) <= 11  # a rank without a trace has a line more
     assert max(map(len, screen.splitlines())) <= width
 
@@ -152,9 +164,9 @@ def test_all_formats_tell_the_same() -> None:
     """Verdict, summary, gain, ranks, what one trace gets wrong, missing ranks, traces that couldn't be read."""
     story, fleet = story_of(damaged()), damaged()
     shown = {
-        "text": " ".join(fleet_text.render(fleet, 200).split()),
-        "markdown": fleet_markdown.render(fleet).replace("\\", ""),
-        "html": re.sub(r"&#39;", "'", fleet_html.render(fleet)),
+        "text": " ".join(render_text(fleet, 200).split()),
+        "markdown": render_markdown(fleet).replace("\\", ""),
+        "html": re.sub(r"&#39;", "'", render_page(fleet)),
         "json": fleet_json.render(fleet),
     }
     for name, text in shown.items():
@@ -173,7 +185,7 @@ def test_of_many_ranks_those_that_stand_out_have_a_row_each() -> None:
     alone = [row.label for row in picture.rows if row.alone]
     assert alone == [str(rank) for rank in odd][-OUT:]
     assert len(picture.rows) <= 2 * OUT + 1
-    assert len(fleet_html.render(replace(fleet, lateness=late))) < 200_000
+    assert len(render_page(replace(fleet, lateness=late))) < 200_000
 
 
 def test_the_path_goes_through_each_step_s_column() -> None:
@@ -190,7 +202,7 @@ def test_a_job_without_a_step_has_no_picture() -> None:
     """And a page all the same."""
     empty = job(steps=0, lateness=(), path=())
     assert picture_of(empty) is None
-    assert "No step that all ranks recorded." in fleet_html.render(empty)
+    assert "Late ranks" not in render_page(empty)
 
 
 class _Tags(HTMLParser):
@@ -205,20 +217,20 @@ class _Tags(HTMLParser):
         self.found |= {tag, *(name for name, _ in attrs)}
 
 
-PLAIN = _Tags(fleet_html.render(hostile("name"))).found
+PLAIN = _Tags(render_page(hostile("name"))).found
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """Control characters reach no terminal, JSON stays JSON, and no name makes a tag, in Markdown neither."""
     fleet = hostile(text)
-    assert not set(fleet_text.render(fleet)) & set("\x1b\x07\x00\u202e\u2066")
+    assert not set(render_text(fleet)) & set("\x1b\x07\x00\u202e\u2066")
     assert json.loads(fleet_json.render(fleet))["schema"] == "syncscan.fleet/1"
-    page = fleet_html.render(fleet)
-    page.encode()
-    assert _Tags(page).found == PLAIN
-    assert not set(page) & set("\u202e\u2066\x00")
-    markdown = fleet_markdown.render(fleet)
+    document = render_page(fleet)
+    document.encode()
+    assert _Tags(document).found == PLAIN
+    assert not set(document) & set("\u202e\u2066\x00")
+    markdown = render_markdown(fleet)
     outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert "<script" not in outside
     cells = [cell for line in csv.drawn(flagged_job(fleet)).splitlines()[1:] for cell in line.split(",")]
