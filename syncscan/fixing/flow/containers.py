@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing.flow import callees, deferred_arithmetic
-from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
+from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint, number
 from syncscan.fixing.program_file import NUMBERS
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin:
         _element(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
         return
-    elif deferred_arithmetic.is_sum(parent) and taint.shape is ContainerShape.LIST:
+    elif matched("sum($x)", parent) and taint.shape is ContainerShape.LIST:
         walk._follow_sum(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
@@ -119,7 +120,7 @@ def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin:
     elif isinstance(parent, ast.Assign | ast.AnnAssign):
         _assigned(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.AugAssign) and isinstance(parent.op, ast.Add) and node is parent.value:
-        inside(walk, parent.target, Taint(ContainerShape.NUMBER, taint.types), origin)
+        inside(walk, parent.target, number(taint.types), origin)
     elif isinstance(parent, ast.Return):
         walk._in_Return(parent, node, taint, origin)
     elif isinstance(parent, ast.Tuple) and isinstance(walk.file.parents[parent], ast.Return | ast.Assign):
@@ -139,7 +140,7 @@ def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: T
         return
     if called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
         assert isinstance(call, ast.Call)
-        walk.push(call, Taint(ContainerShape.NUMBER, taint.types), origin)
+        walk.push(call, number(taint.types), origin)
     elif called and taint.shape is ContainerShape.DICT and (value := _value_of_each(walk.file, call, parent.attr)):
         walk.bind(value, Taint(ContainerShape.NUMBER, _types_read(walk, value)), origin)
     else:
@@ -190,7 +191,7 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
     elif isinstance(parent.slice, ast.Slice):
         walk.stuck(node, "is inspected inside the loop", origin)
     elif types and types <= NUMBERS:
-        walk.push(parent, Taint(ContainerShape.NUMBER, frozenset(types)), origin)
+        walk.push(parent, number(types), origin)
     else:
         walk.stuck(parent, deferred_arithmetic.why_no_number(types), origin)
 
@@ -213,7 +214,7 @@ def _handed(walk: NumberWalk, node: ast.expr, parent: ast.Call | ast.keyword, ta
     if name in _PUTS and isinstance(call.func, ast.Attribute) and whole:
         inside(walk, call.func.value, taint, origin)
     elif name in ("extend", "update") and isinstance(call.func, ast.Attribute) and holder(walk, call.func.value):
-        inside(walk, call.func.value, Taint(ContainerShape.NUMBER, taint.types), origin)
+        inside(walk, call.func.value, number(taint.types), origin)
     elif (function := callees.callee(walk.file, call)) is not None:
         walk.enter(function, call, node, taint, origin)
     else:

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow.number_reads import callable_source
-from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint
+from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint, number
 from syncscan.fixing.program_file import NUMBERS
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _with_number(
         walk.stuck(node, "may grow beyond 64 bits", origin)
         return
     _coerce(walk, node, taint, types, origin)
-    walk.push(parent, Taint(ContainerShape.NUMBER, types), origin)
+    walk.push(parent, number(types), origin)
 
 
 def why_no_number(types: Collection[str]) -> str:
@@ -107,8 +108,7 @@ def _convert(walk: NumberWalk, node: ast.expr, method: str, kind: str, origin: O
     def converted(render: Render) -> str:
         return f"{callable_source(inner(render) if inner else render(node))}.{method}()"
 
-    walk.draft.replace(node, converted)
-    walk.changed.add(walk.file.function_of(node))
+    walk.write(node, converted)
 
 
 def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -144,8 +144,7 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
     ):
         walk.stuck(node, "controls what runs next", origin)
         return
-    walk.how.computed = True
-    walk.push(parent, Taint(ContainerShape.NUMBER, frozenset({"bool"})), origin)
+    walk.compute(parent, number({"bool"}), origin)
 
 
 def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, origin: Origin) -> None:
@@ -174,9 +173,8 @@ def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, origin: Origin) -> 
     def chosen(render: Render) -> str:
         return f"{name} = torch.where({render(parent.test)}, {render(read if same else value)}, {name})"
 
-    walk.draft.replace(parent, chosen)
-    walk.changed.add(walk.file.function_of(parent))
-    walk.bind(target, Taint(ContainerShape.NUMBER, frozenset(kinds)), origin)
+    walk.write(parent, chosen)
+    walk.bind(target, number(kinds), origin)
 
 
 def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
@@ -228,7 +226,7 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
         return
     result = frozenset({"float"} if "float" in types else {"int"})
     _coerce(walk, node, taint, result, origin)
-    walk.bind(target, Taint(ContainerShape.NUMBER, result), origin)
+    walk.bind(target, number(result), origin)
 
 
 def in_place(walk: NumberWalk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
@@ -295,35 +293,28 @@ def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
 def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
     """Follow a call of a numeric function; return whether it is one."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name in ("float", "int", "bool") and len(call.args) == 1:
+    if name in NUMBERS and len(call.args) == 1:
         return _cast_call(walk, call, node, taint, origin, name)
     if name == "abs":
-        walk.how.computed = True
-        walk.push(call, taint, origin)
-        return True
-    if name == "round" and _is_rounded_exactly(walk, call, node, taint):
-        walk.how.computed = True
-        walk.as_tensor(origin, node)
-        digits = walk.file.text.code(call.args[1])
-        walk.draft.replace(call, lambda render: f"{callable_source(render(node))}.round(decimals={digits})")
-        walk.changed.add(walk.file.function_of(call))
-        walk.push(call, taint, origin)
-        return True
-    if name == "pow" and len(call.args) == 2:
+        walk.compute(call, taint, origin)
+    elif name == "round" and _is_rounded_exactly(walk, call, node, taint):
+        _method(walk, call, node, taint, origin, f"round(decimals={walk.file.text.code(call.args[1])})")
+    elif matched("math.sqrt($x ** 2) | math.sqrt($x ** 4)", call):
+        _method(walk, call, node, taint, origin, "sqrt()")
+    elif name == "pow" and len(call.args) == 2:
         _power(walk, call, node, taint, origin)
-        return True
-    if name in ("min", "max") and len(call.args) == 2 and not call.keywords:
-        _extreme(walk, call, node, taint, origin, name)
-        return True
-    if ast.unparse(call.func) == "math.sqrt" and _is_square(node):
-        source = node
-        walk.how.computed = True
-        walk.as_tensor(origin, node)
-        walk.draft.replace(call, lambda render: f"{callable_source(render(source))}.sqrt()")
-        walk.changed.add(walk.file.function_of(call))
-        walk.push(call, taint, origin)
-        return True
-    return _torch_function(walk, call, node, taint, origin)
+    elif extreme := matched("min($first, $second) | max($first, $second)", call):
+        _extreme(walk, call, node, origin, extreme.first, extreme.second)
+    else:
+        return _torch_function(walk, call, node, taint, origin)
+    return True
+
+
+def _method(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, method: str) -> None:
+    """Follow `round(x, 2)`, which becomes a method of the tensor."""
+    walk.as_tensor(origin, node)
+    walk.write(call, lambda render: f"{callable_source(render(node))}.{method}")
+    walk.compute(call, taint, origin)
 
 
 def _is_rounded_exactly(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint) -> bool:
@@ -362,17 +353,9 @@ def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, o
         plain = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
         return f"{callable_source(inner)}{suffix}" if suffix or plain else f"({inner})"
 
-    walk.draft.replace(call, source)
-    walk.changed.add(walk.file.function_of(call))
+    walk.write(call, source)
     walk.push(call, Taint(ContainerShape.NUMBER, taint.types if by_tensor else frozenset({name})), origin)
     return True
-
-
-def is_sum(node: ast.AST) -> bool:
-    """Return whether a node is `sum(…)` with one argument."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return False
-    return node.func.id == "sum" and len(node.args) == 1 and not node.keywords
 
 
 def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -382,12 +365,13 @@ def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origi
         walk.stuck(node, "is combined with something that isn't a number", origin)
         return
     _coerce(walk, node, taint, types, origin)
-    walk.push(call, Taint(ContainerShape.NUMBER, types), origin)
+    walk.push(call, number(types), origin)
 
 
-def _extreme(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> None:
+def _extreme(
+    walk: NumberWalk, call: ast.Call, node: ast.expr, origin: Origin, first: ast.expr, second: ast.expr
+) -> None:
     """Follow `min(a, b)`: b if b < a, otherwise a, with NaN too."""
-    first, second = call.args
     kinds = walk.file.types(first) | walk.file.types(second)
     statement = walk.file.statement_of(call)
     simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return)
@@ -395,7 +379,7 @@ def _extreme(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         walk.stuck(node, "is compared by the host", origin)
         return
     names: dict[ast.expr, str] = {}
-    sign = "<" if name == "min" else ">"
+    sign = "<" if matched("min(...)", call) else ">"
     for argument in call.args:
         if not isinstance(argument, ast.Name | ast.Attribute | ast.Constant):
             names[argument] = _word_for(walk, statement, [*names.values()])
@@ -407,9 +391,8 @@ def _extreme(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         a, b = (names.get(x) or render(x) for x in (first, second))
         return f"torch.where({b} {sign} {a}, {b}, {a})"
 
-    walk.draft.replace(call, where)
-    walk.changed.add(walk.file.function_of(call))
-    walk.push(call, Taint(ContainerShape.NUMBER, frozenset(kinds)), origin)
+    walk.write(call, where)
+    walk.push(call, number(kinds), origin)
 
 
 def _first(name: str, value: ast.expr) -> Template:
@@ -422,12 +405,6 @@ def _word_for(walk: NumberWalk, statement: ast.stmt, taken: list[str]) -> str:
     target = targets[0]
     word = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "value")
     return walk.file.fresh(f"{word}_now", *taken)
-
-
-def _is_square(node: ast.expr) -> bool:
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
-        return False
-    return isinstance(node.right, ast.Constant) and node.right.value in (2, 4)
 
 
 def _torch_function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:

@@ -6,6 +6,7 @@ import ast
 
 import msgspec
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing.edits import Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
@@ -14,6 +15,16 @@ from syncscan.fixing.program_file import NUMBERS, File
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
 _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
+_COUNT = "$values.numel() | $values.size(0) | len($values) | $values.shape[0]"
+_ONE_VALUE: dict[tuple[type, object], bool] = {
+    (ast.Gt, 1): False,
+    (ast.NotEq, 1): False,
+    (ast.GtE, 2): False,
+    (ast.Eq, 1): True,
+    (ast.LtE, 1): True,
+    (ast.Lt, 2): True,
+}
+"""A comparison of the number of distinct values → what it says where there is one."""
 
 
 class NumberRead(msgspec.Struct, frozen=True):
@@ -47,54 +58,24 @@ def sites(file: File) -> list[NumberRead]:
 
 def _unique(file: File, node: ast.Compare) -> NumberRead | None:
     """Return the read in a test whether a tensor of integers has several values: `torch.unique(x).numel() > 1`."""
-    if len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
+    count = matched(_COUNT, node.left)
+    distinct = matched("$x.unique() | torch.unique($x)", count.values) if count else None
+    if distinct is None or len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
         return None
-    of = _values(node.left)
-    tensor = file.device_tensor(of) if of is not None else None
-    key = type(node.ops[0]), node.comparators[0].value
-    if of is None or tensor is None or tensor.dtype not in _INTEGERS - {"bool"} or key not in _ONE_VALUE:
+    of, key = distinct.x, (type(node.ops[0]), node.comparators[0].value)
+    tensor, plain = file.device_tensor(of), isinstance(of, ast.Name | ast.Attribute)
+    if tensor is None or tensor.dtype not in _INTEGERS - {"bool"} or key not in _ONE_VALUE or not plain:
         return None
-    seen = file.seen(of)
-    if seen.shortest < 1 or not isinstance(of, ast.Name | ast.Attribute):
+    if file.seen(of).shortest < 1:
         return None
     return NumberRead(node, of, tensor, True, "bool", file.seen(node).count, _ONE_VALUE[key])
 
 
-def _values(node: ast.expr) -> ast.expr | None:
-    """Return `x` of `torch.unique(x).numel()`, `len(x.unique())`, `torch.unique(x).shape[0]`, `x.unique().size(0)`."""
-    inner: ast.expr | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("numel", "size"):
-        inner = node.func.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
-        inner = node.args[0]
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-        inner = node.value.value
-    if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute) or inner.func.attr != "unique":
-        return None
-    if inner.keywords or len(inner.args) > 1:
-        return None
-    return inner.args[0] if inner.args else inner.func.value
-
-
-_ONE_VALUE: dict[tuple[type, object], bool] = {
-    (ast.Gt, 1): False,
-    (ast.NotEq, 1): False,
-    (ast.GtE, 2): False,
-    (ast.Eq, 1): True,
-    (ast.LtE, 1): True,
-    (ast.Lt, 2): True,
-}
-"""A comparison of the number of distinct values → what it says where there is one."""
-
-
 def _site(file: File, call: ast.Call) -> NumberRead | None:
-    receiver = _read(call)
-    if receiver is None:
+    read, types = matched("$x.item() | $x.tolist() | float($x) | int($x) | bool($x)", call), file.types(call)
+    if read is None or len(types) != 1 or not types <= NUMBERS:
         return None
-    types = file.types(call)
-    if len(types) != 1 or not types <= NUMBERS:
-        return None
-    of, detached = _peeled(receiver)
+    of, detached = _peeled(read.x)
     tensor = file.device_tensor(of)
     seen = file.seen(of)
     if tensor is None or seen.shortest != 1 or seen.longest != 1:
@@ -107,27 +88,13 @@ def _site(file: File, call: ast.Call) -> NumberRead | None:
     return NumberRead(call, of, tensor, detached, number, file.seen(call).count)
 
 
-def _read(call: ast.Call) -> ast.expr | None:
-    """Return the tensor that a call reads a number from: `x` of `x.item()`, `float(x)`, `float(x.item())`."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and function.attr in ("item", "tolist"):
-        return function.value if not call.args and not call.keywords else None
-    if isinstance(function, ast.Name) and function.id in ("float", "int", "bool") and not call.keywords:
-        return call.args[0] if len(call.args) == 1 and not isinstance(call.args[0], ast.Starred) else None
-    return None
-
-
 def _peeled(node: ast.expr) -> tuple[ast.expr, bool]:
+    """Return a tensor without what only leads to the read, and whether the source says that no gradient flows."""
     detached = False
-    while True:
-        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-        if method is None or method.attr not in PEELED or node.args or node.keywords:  # type: ignore[attr-defined]
-            break
-        detached = detached or method.attr == "detach"
-        node = method.value
-    if isinstance(node, ast.Attribute) and node.attr == "data":
-        detached = True
-    return node, detached
+    while (call := matched("$x.$method()", node)) and call.method in PEELED:
+        detached = detached or call.method == "detach"
+        node = call.x
+    return node, detached or is_data(node)
 
 
 def is_read_as_it_is(site: NumberRead) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads, questions
-from syncscan.fixing.edits import Draft
+from syncscan.fixing.edits import Draft, Template
 from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, onlookers, read_back, surely
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
-from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
+from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint, number
 from syncscan.fixing.program_file import File, Function, Loop, Scope
 
 NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
@@ -160,6 +161,16 @@ class NumberWalk:
         if not self._rarely(node, origin, shown):
             raise Stuck(node, why, origin, shown)
 
+    def write(self, node: ast.AST, template: Template) -> None:
+        """Give a node new source, so that its function only works with numbers that are put off."""
+        self.draft.replace(node, template)
+        self.changed.add(self.file.function_of(node))
+
+    def compute(self, node: ast.expr, taint: Taint, origin: Origin) -> None:
+        """Follow what is computed of the number."""
+        self.how.computed = True
+        self.push(node, taint, origin)
+
     def is_number(self, node: ast.expr) -> bool:
         """Return whether an expression is a Python number, deferred or not."""
         return self.file.is_number(node)
@@ -172,8 +183,7 @@ class NumberWalk:
 
     def _in_UnaryOp(self, parent: ast.UnaryOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
         if isinstance(parent.op, ast.USub | ast.UAdd) and taint.types <= {"float", "int"}:
-            self.how.computed = True
-            self.push(parent, taint, origin)
+            self.compute(parent, taint, origin)
         else:
             self.stuck(node, _CONTROLS, origin)
 
@@ -235,7 +245,7 @@ class NumberWalk:
             self.stuck(node, _CONTROLS, origin)
         elif isinstance(parent, ast.ListComp):
             self.push(parent, taint.holding(ContainerShape.LIST), origin)
-        elif deferred_arithmetic.is_sum(self.file.parents[parent]):
+        elif matched("sum($x)", self.file.parents[parent]):
             self._follow_sum(parent, taint, origin)
         else:
             self.stuck(node, "is iterated over by the host", origin)
@@ -256,8 +266,7 @@ class NumberWalk:
         if "float" in types and taint.types != {"float"}:
             self.stuck(parent, "is added to other numbers", origin)
             return
-        self.how.computed = True
-        self.push(call, Taint(ContainerShape.NUMBER, types), origin)
+        self.compute(call, number(types), origin)
 
     def _in_Tuple(self, parent: ast.Tuple, node: ast.expr, taint: Taint, origin: Origin) -> None:
         assign = self.file.parents[parent]

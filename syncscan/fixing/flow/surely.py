@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from syncscan.facts.code_pattern import matched
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.taint import Attribute, Cell, Local
 
@@ -17,31 +18,17 @@ def is_tensor(walk: NumberWalk, node: ast.expr) -> bool:
     if node in walk.reads:
         return node in walk.tainted
     if isinstance(node, ast.BinOp):
-        return _is_mean(node) or is_tensor(walk, node.left) or is_tensor(walk, node.right)
+        return bool(matched("sum($x) / len($x)", node)) or is_tensor(walk, node.left) or is_tensor(walk, node.right)
     if isinstance(node, ast.UnaryOp):
         return is_tensor(walk, node.operand)
     if isinstance(node, ast.Compare):
         return any(is_tensor(walk, side) for side in (node.left, *node.comparators))
     if isinstance(node, ast.Call):
-        return node in walk.tainted and not _is_sum(node) and _gives_it(walk, node)
+        return node in walk.tainted and not matched("sum(...)", node) and _gives_it(walk, node)
     if not isinstance(node, ast.Name | ast.Attribute) or node not in walk.tainted:
         return False
     cell = walk.cell(node)
     return cell is not None and (_is_parameter(walk, cell) or _is_given(walk, cell, node))
-
-
-def _is_sum(call: ast.Call) -> bool:
-    """Return whether a call may give the number that it begins with: `sum(…)` of nothing."""
-    return isinstance(call.func, ast.Name) and call.func.id == "sum"
-
-
-def _is_mean(node: ast.BinOp) -> bool:
-    """Return whether an expression is `sum(x) / len(x)`, which raises for an empty list."""
-    both = [node.left, node.right]
-    calls = [side for side in both if isinstance(side, ast.Call) and isinstance(side.func, ast.Name) and side.args]
-    names = [call.func.id for call in calls]  # type: ignore[attr-defined]
-    alike = names == ["sum", "len"] and ast.dump(calls[0].args[0]) == ast.dump(calls[1].args[0])
-    return isinstance(node.op, ast.Div) and alike
 
 
 def _gives_it(walk: NumberWalk, call: ast.Call) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections.abc import Iterable
 
 import msgspec
 
@@ -36,6 +37,11 @@ class Taint(msgspec.Struct, frozen=True):
     def holding(self, shape: ContainerShape) -> Taint:
         """Return a container of such numbers."""
         return Taint(shape, self.types)
+
+
+def number(types: Iterable[str]) -> Taint:
+    """Return a number of one of these types."""
+    return Taint(ContainerShape.NUMBER, frozenset(types))
 
 
 class Local(msgspec.Struct, frozen=True, eq=True):
