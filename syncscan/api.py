@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
-from syncscan.attribute.protecting import with_protected
-from syncscan.attribute.races import races_of
+from syncscan.attribute.races import races_of, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of
+from syncscan.facts.processes import apart
 from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
@@ -165,7 +165,7 @@ def analyze_trace(
 ) -> Analysis:
     """Run the stages after loading on a trace in memory."""
     unfiltered, over = trace, (clock or StageClock()).over
-    trace, processes, lacks = cost.apart(trace, process)
+    trace, processes, lacks = apart(trace, process)
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)

@@ -10,16 +10,18 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.attribute.backward import ForwardOps
-from syncscan.attribute.candidate_lines import candidates
-from syncscan.attribute.excerpts import at_hand, with_excerpts
-from syncscan.attribute.indexed import settled
-from syncscan.attribute.phase import Phases
-from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
-from syncscan.attribute.source_lines import PickedLines, modules, parse, pick
-from syncscan.attribute.start_folder import path_in_program, program_root
-from syncscan.attribute.use import use_of
-from syncscan.attribute.warned import WarnedLines
+from syncscan.attribute.line_calls import candidates, settled, use_of
+from syncscan.attribute.phase import ForwardOps, Phases
+from syncscan.attribute.source_file import OWN, SourceFiles, at_hand, kept_sources, source_files, with_excerpts
+from syncscan.attribute.source_lines import (
+    PickedLines,
+    WarnedLines,
+    modules,
+    parse,
+    path_in_program,
+    pick,
+    program_root,
+)
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Paths
 from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks

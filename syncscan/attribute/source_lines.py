@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from syncscan.model.capture import Frame
-from syncscan.model.finding import Source
+from syncscan.model.finding import Source, SyncPoint
 from syncscan.model.libraries import in_package, is_library, passes_on
+from syncscan.model.runtime_calls import copies_and_waits, is_stream_synchronize
 from syncscan.model.slice_names import frame_parts
+from syncscan.model.trace import Trace
 
 _MODULE = "nn.Module: "
 _LOOPS = frozenset("fit train learn run fine_tune fit_one_cycle evaluate validate test predict".split())
@@ -73,3 +78,102 @@ def parse(names: Sequence[str]) -> tuple[Frame, ...]:
 def modules(names: Sequence[str]) -> tuple[str, ...]:
     """Return the nn.Modules among recorded names, outermost first."""
     return tuple([n.removeprefix(_MODULE) for n in names if n.startswith(_MODULE)])
+
+
+_DRIVE = re.compile(r"[A-Za-z]:/")
+
+
+def program_root(stacks: Iterable[tuple[Frame, ...]]) -> str:
+    """Return the folder of the file in which most stacks begin, that is, of the program's script.
+
+    The entry file identifies a program. The folder common to all files doesn't, since imports differ from run to run.
+    If the entry file has no absolute path (a notebook's cell, a script named relative to the working directory), return
+    the folder common to the user's files that have one, or an empty string if none has.
+
+    Args:
+        stacks: frames of the program and its libraries, outermost first.
+    """
+    entries: Counter[str] = Counter()
+    counted = Counter(stacks)
+    for stack, times in counted.items():
+        entry = next((frame.file for frame in stack if not is_library(frame.file)), "")
+        if _is_absolute(_posix(entry)):
+            entries[posixpath.dirname(_posix(entry))] += times
+    if entries:
+        return max(entries, key=lambda folder: (entries[folder], folder))
+    users = {_posix(frame.file) for stack in counted for frame in stack if not is_library(frame.file)}
+    return _common_folder(set(filter(_is_absolute, users)))
+
+
+def path_in_program(file: str, root: str) -> str:
+    """Return the file relative to the program's root, with forward slashes; unchanged if its path isn't absolute.
+
+    A file outside of the root is reached by `..`, so that the path doesn't depend on where the project is checked out.
+    """
+    path = _posix(file)
+    if not root or not _is_absolute(path) or _drive(path) != _drive(root):
+        return path
+    return posixpath.relpath(path, root)
+
+
+def _common_folder(files: set[str]) -> str:
+    if not files or len({_drive(file) for file in files}) > 1:
+        return ""
+    return posixpath.commonpath([posixpath.dirname(file) for file in files])
+
+
+def _posix(file: str) -> str:
+    return file.replace("\\", "/")
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or _drive(path) != ""
+
+
+def _drive(path: str) -> str:
+    return path[:2].lower() if _DRIVE.match(path) else ""
+
+
+_ENGINE = "autograd/graph.py"
+
+
+class WarnedLines:
+    """Looks up sync points in sync warnings, for versions of torch without a callback on synchronize calls.
+
+    The debug mode warns of blocking copies and stream synchronizes in the order in which a thread makes them; those in
+    backward come when `backward()` returns. Warnings carry no time, so they are used only for steps whose thread made
+    exactly as many such calls.
+    """
+
+    def __init__(self, trace: Trace, points: Iterable[SyncPoint]) -> None:
+        stacks = _warned(trace)
+        self._lines: dict[SyncPoint, tuple[Frame, ...]] = {}
+        if not stacks:
+            return
+        steps: dict[int, list[SyncPoint]] = defaultdict(list)
+        for point in sorted(points, key=lambda p: p.ts):
+            for step in trace.steps:
+                if step.ts <= point.ts < step.end and point.track == step.track and _warns(point):
+                    steps[step.number].append(point)
+        for candidates in steps.values():
+            if len(candidates) == len(stacks):
+                self._lines.update(zip(candidates, stacks, strict=True))
+
+    def __bool__(self) -> bool:
+        """Return whether the warnings locate any sync point."""
+        return bool(self._lines)
+
+    def of(self, point: SyncPoint) -> tuple[Frame, ...]:
+        """Return the stack of a sync point, outermost frame first; empty if the warnings don't locate it."""
+        return self._lines.get(point, ())
+
+
+def _warns(point: SyncPoint) -> bool:
+    """Return whether the debug mode warns of the call (memcpy_and_sync and stream_synchronize in CUDAFunctions.h)."""
+    return len(point.calls) > 1 or is_stream_synchronize(point.api) or copies_and_waits(point.api)
+
+
+def _warned(trace: Trace) -> list[tuple[Frame, ...]]:
+    lines = trace.info.capture.lines
+    stacks = [lines.stack(sync.stack) for sync in lines.warned if lines.source == "warnings"]
+    return [stack for stack in stacks if stack and _ENGINE not in stack[-1].file]

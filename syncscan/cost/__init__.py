@@ -1,14 +1,11 @@
 """Measure the cost of attributed sync points, merge them to findings, and measure the step."""
 
 from syncscan.cost.collectives import collectives_of
-from syncscan.cost.merge import merged_findings, without_preparation
-from syncscan.cost.read_again import name_repeated_reads
-from syncscan.cost.select_process import apart
+from syncscan.cost.merge import merged_findings, name_repeated_reads, without_preparation
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 
 __all__ = [
-    "apart",
     "collectives_of",
     "costs_of",
     "merged_findings",

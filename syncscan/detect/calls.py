@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from syncscan.detect.awaited import AwaitedWork, HeldCopies, place_of
 from syncscan.detect.blocking_call import BlockingCall, bare_wait, direction
 from syncscan.detect.further_waits import blocking_launch, polls, unseen_waits
-from syncscan.facts.closing_sync import profiler_syncs
 from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.profiler_work import profiler_syncs
 from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool, Int64, blocks, looked_up
 from syncscan.model.runtime_calls import api_name

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.facts.engine import node_begins
+from syncscan.facts.backward import node_begins
 from syncscan.facts.nesting import innermost_that
 from syncscan.model.arrays import Int32, Int64, grouped
 from syncscan.model.slice_names import is_loader, is_step, is_wrapper

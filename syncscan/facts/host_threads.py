@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.facts.engine import nodes
+from syncscan.facts.backward import nodes
 from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.slice_names import (
     is_autograd_thread,

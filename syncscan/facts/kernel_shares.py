@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from syncscan.facts.backward import forward_ops
 from syncscan.facts.device_work import communicating
-from syncscan.facts.forward_ops import forward_ops
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path, Paths
 from syncscan.facts.period import step_intervals, work_of_steps

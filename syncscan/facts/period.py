@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.facts.closing_sync import profiler_syncs
 from syncscan.facts.paths import Paths
-from syncscan.facts.profiler_overhead import profilers_own_within
+from syncscan.facts.profiler_work import profiler_syncs, profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, ThreadInterval, union
 from syncscan.model.runtime_calls import is_copy, is_memcpy, is_synchronize, waits_by_nature

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.facts.full_queue import held_by_queue
 from syncscan.facts.period import left_out_before, step_intervals
-from syncscan.facts.profiler_overhead import profilers_own, profilers_own_within
+from syncscan.facts.profiler_work import profilers_own, profilers_own_within
+from syncscan.facts.slow_launches import held_by_queue
 from syncscan.host.rows import HostRows, host_rows
 from syncscan.host.scope_paths import ScopePaths
 from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed

@@ -11,7 +11,7 @@ from typing import TypeGuard
 from msgspec.structs import replace
 
 from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
-from syncscan.facts.profiler_overhead import profilers_own_within
+from syncscan.facts.profiler_work import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
 from syncscan.model.habit import Basis

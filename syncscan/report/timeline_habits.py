@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.facts.engine import nodes
-from syncscan.facts.profiler_overhead import profilers_own
+from syncscan.facts.backward import nodes
+from syncscan.facts.profiler_work import profilers_own
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase

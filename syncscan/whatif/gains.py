@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from syncscan.facts.first_use import library_setups, long_first_launches
+from syncscan.facts.slow_launches import library_setups, long_first_launches
 from syncscan.model.duration import duration, within
 from syncscan.model.finding import Cause, Finding, Gain, Severity
 from syncscan.model.projection import Overlap, Projection, RemovalGroup

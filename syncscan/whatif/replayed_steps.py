@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.host_threads import autograd_tracks, program_track
 from syncscan.facts.period import busy_time, step_intervals, waits_before
-from syncscan.facts.profiler_overhead import profilers_own
+from syncscan.facts.profiler_work import profilers_own
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Interval, ThreadInterval, cover_of

@@ -14,8 +14,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.clock_tolerance import HOST_NS
-from syncscan.facts.full_queue import held_by_queue
 from syncscan.facts.period import waits_before
+from syncscan.facts.slow_launches import held_by_queue
 from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval

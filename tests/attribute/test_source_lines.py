@@ -1,12 +1,17 @@
-"""Whose line it is: the innermost frame of the user's own code, whatever frameworks lie below it."""
+"""The user's line and the framework's are picked from a stack."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from syncscan.attribute.source_lines import modules, parse, pick
+from syncscan.attribute import attribute
+from syncscan.attribute.source_lines import modules, parse, path_in_program, pick, program_root
+from syncscan.detect import detect
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
+from tests.builder import MAIN, TraceBuilder
 
 TRAIN = Frame("train.py", 10, "step")
 TENSOR = Frame("torch/_tensor.py", 1000, "unique")
@@ -105,3 +110,78 @@ def test_names_become_frames_and_modules():
 def test_a_line_of_more_digits_than_python_reads_is_no_frame():
     """The text is the trace's, of any length."""
     assert parse(["train.py(10): step", f"loss.py({'9' * 5000}): loss"]) == (TRAIN,)
+
+
+def stack(*files: str) -> tuple[Frame, ...]:
+    """A stack through these files, outermost first."""
+    return tuple(Frame(file, 1, "f") for file in files)
+
+
+@pytest.mark.parametrize("home", ["/home/a/project", "/mnt/jobs/17/checkout", "C:\\Users\\a\\project"])
+def test_a_program_looks_the_same_in_every_folder(home: str) -> None:
+    """Its entry's folder is the root; modules below and beside it get the same paths in each."""
+    root = program_root([stack(f"{home}/scripts/train.py", f"{home}/nets/unet.py"), stack(f"{home}/scripts/train.py")])
+    files = ("scripts/train.py", "scripts/lib/loss.py", "nets/unet.py")
+    seen = [path_in_program(f"{home}/{file}", root) for file in files]
+    assert seen == ["train.py", "lib/loss.py", "../nets/unet.py"]
+
+
+def test_libraries_around_the_program_are_not_its_entry() -> None:
+    """A runner or a trainer that calls the user's code isn't where the program lies."""
+    runner = "/usr/lib/python3.11/site-packages/torch/distributed/run.py"
+    assert program_root([stack(runner, "/data/job/train.py", "/data/job/lib/net.py")]) == "/data/job"
+
+
+def test_the_entry_of_most_stacks_counts() -> None:
+    """A thread of its own that begins elsewhere doesn't move the root."""
+    stacks = [stack("/p/train.py"), stack("/p/train.py"), stack("/p/workers/log.py")]
+    assert program_root(stacks) == "/p"
+
+
+def test_a_relative_entry_leaves_the_folder_of_the_others() -> None:
+    """`python train.py` may be recorded as `train.py`; its modules still have absolute paths."""
+    root = program_root([stack("train.py", "/p/nets/unet.py"), stack("train.py", "/p/loss.py")])
+    assert (root, path_in_program("/p/nets/unet.py", root)) == ("/p", "nets/unet.py")
+
+
+def test_what_has_no_absolute_path_stays() -> None:
+    """Notebook cells and profiler frames, whose prefixes are stripped already."""
+    assert program_root([stack("<ipython-input-3-abc>"), stack("train.py")]) == ""
+    assert path_in_program("train.py", "/p") == "train.py"
+    assert path_in_program("/p/a.py", "") == "/p/a.py"
+
+
+FRAMES = [["train.py", 7, "loss"], ["train.py", 9, "log"], ["torch/autograd/graph.py", 800, "_engine_run_backward"]]
+
+
+def warned(*stacks: int) -> dict[str, Any]:
+    return {
+        "lines": {
+            "source": "warnings",
+            "frames": FRAMES,
+            "stacks": [[0], [1], [2]],
+            "warned": [[MAIN, k] for k in stacks],
+        }
+    }
+
+
+def sources(metadata: dict[str, Any]) -> list[Source | None]:
+    t = TraceBuilder(syncscan=metadata)
+    for start in t.steps(2, lasts=1000):
+        t.sync("aten::nonzero", at=start + 10, wait=100)
+        t.sync("aten::item", at=start + 300, wait=100)
+        t.synchronize(at=start + 600)
+    trace = t.trace()
+    points, _ = detect(trace)
+    return [place.source for place in attribute(trace, points)]
+
+
+def test_the_order_tells_the_line() -> None:
+    """As many warnings as calls that warn: each gets its line, inexact; a device synchronize has none."""
+    loss, log = Source("train.py", 7, "loss", False, (7,)), Source("train.py", 9, "log", False, (9,))
+    assert sources(warned(0, 1, 2)) == [loss, log, None] * 2
+
+
+def test_another_number_tells_nothing() -> None:
+    """Where a step made more such calls than the debug mode warned of, no line is claimed."""
+    assert sources(warned(0)) == [None] * 6

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.device_names import DeviceNames
+from syncscan.facts.device_work import DeviceNames
 from syncscan.facts.nesting import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64

@@ -1,11 +1,24 @@
-"""Find the forward ops of a backward pass's ops."""
+"""Find when autograd's engine ran on any thread, and the forward ops of a backward pass's ops."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from syncscan.model.arrays import Int64
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.slice_names import is_engine
+from syncscan.model.trace import HOST, NONE, Category, Trace, once
+
+
+@once
+def nodes(trace: Trace) -> Int64:
+    """Return the rows of the engine's ranges around graph nodes, ascending."""
+    return trace.where(is_engine, *HOST)
+
+
+@once
+def node_begins(trace: Trace) -> Int64:
+    """Return when the engine began each graph node, ns, ascending."""
+    return np.sort(trace.slices.ts[nodes(trace)])
 
 
 def forward_ops(trace: Trace, backward: Int64) -> Int64:
@@ -28,6 +41,3 @@ def forward_ops(trace: Trace, backward: Int64) -> Int64:
     forward_of = np.full(len(rows), NONE, np.int64)
     forward_of[order[linked]] = rows[order[last[linked]]]
     return forward_of[len(forward) :]
-
-
-__all__ = ["forward_ops"]

@@ -1,12 +1,15 @@
-"""Measure how long a full launch queue blocked launches; that is waiting, not host work."""
+"""Find launches that took long: blocked by a full queue, which is waiting, or at the first use of what they launch."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Int64, median
-from syncscan.model.runtime_calls import is_memcpy
-from syncscan.model.trace import Trace, once
+from syncscan.model.interval import cover_of
+from syncscan.model.runtime_calls import frees, is_launch, is_memcpy
+from syncscan.model.trace import CALLS, NONE, Trace, once
 
 QUEUE_FULL = 900
 """Launches in flight from which a long launch means a full queue rather than host work (the queue holds about
@@ -57,3 +60,46 @@ def _starts(trace: Trace) -> tuple[Int64, Int64]:
     """Return when device work began, and when work that began after its launch was launched; both ascending, ns."""
     start, (launched, order) = trace.slices.ts.take(trace.device_rows), trace.by_launch
     return start, launched[launched < start.take(order)]
+
+
+LONG_NS = 10_000_000
+"""Least length of a launch, or of a `cudaFree` on an idle device, that is taken for first use if the profiler doesn't
+say so: no other cause is known that takes the host this long in either."""
+PART = 0.25
+"""Largest share of the launches that are taken for first uses; if more are as long, something else is."""
+
+
+@once
+def long_first_launches(trace: Trace) -> Int64:
+    """Return the rows of the few launches in the steps that take very long though nothing queued holds them."""
+    s, rows = trace.slices, _in_steps(trace, trace.where(is_launch, *CALLS))
+    long = rows[s.dur[rows] >= LONG_NS]
+    if not len(long) or len(long) > PART * len(rows):
+        return long[:0]
+    first: Int64 = long[held_by_queue(trace, long, s.ts[long], s.end[long]) == 0]
+    return first
+
+
+@once
+def library_setups(trace: Trace) -> Int64:
+    """Return the rows of the long calls in the steps that free memory while the device does nothing.
+
+    So libraries set themselves up, once: cuBLAS and cuDNN call `cudaFree` first of all.
+    """
+    s, rows = trace.slices, _in_steps(trace, trace.where(frees, *CALLS))
+    work = trace.kept(DeviceWork)
+    idle = [
+        row
+        for row in rows[s.dur[rows] >= LONG_NS].tolist()
+        if not any(work.of(device).busy_within(s.ts.item(row), s.end.item(row)) for device in work.devices)
+    ]
+    return np.array(idle, np.int64)
+
+
+def _in_steps(trace: Trace, rows: Int64) -> Int64:
+    """Return those of these calls that begin in the steps, on the threads that launch their work."""
+    s, launching = trace.slices, trace.device_calls
+    tracks = s.track[launching[launching != NONE]]
+    inside = cover_of(step_intervals(trace)).holds(s.ts[rows])
+    chosen: Int64 = rows[inside & np.isin(s.track[rows], tracks)]
+    return chosen

@@ -1,0 +1,277 @@
+"""Tell from its source what a line calls and indexes, and what the host does with a value that it reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence, Set
+
+from msgspec.structs import replace
+
+from syncscan.attribute.source_file import OWN, SourceFiles, function_with, functions_of
+from syncscan.model.finding import Attribution, Source, SyncPoint, Use
+from syncscan.model.runtime_calls import is_synchronize
+
+_SPELLINGS = {
+    "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
+    "local_scalar_dense": (),
+    "is_nonzero": ("bool", "any", "all"),
+    "nonzero": ("nonzero", "where", "argwhere"),
+    "nonzero_numpy": ("nonzero", "where"),
+    "to": ("to", "cpu", "cuda", "tensor", "as_tensor", "tolist", "numpy", "type", "print", "new_tensor"),
+    "copy": ("copy_", "to", "cpu", "cuda", "tolist"),
+    "lift_fresh": ("tensor",),
+    "unique_dim": ("unique",),
+}
+"""Op → how Python code spells it, where that isn't the op's own name."""
+_BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
+
+
+def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles = OWN) -> tuple[int, ...]:
+    """Return the lines of a function that can have made a sync call: those that call the outermost op it calls at all.
+
+    Empty if the file isn't available.
+
+    Args:
+        source: the function, with the line of its `def` as the profiler records it.
+        ops: ops around the call, outermost first.
+        api: the runtime call, used for a sync without an op (`torch.cuda.synchronize()`).
+        files: source files that may be read.
+    """
+    tree = files.tree_of(source.file)
+    function = _function(tree, source) if tree else None
+    if function is None:
+        return ()
+    per_op = (sorted(set(_lines(function, op))) for op in ops or [api])
+    return tuple(next((lines for lines in per_op if lines), ()))
+
+
+def reads_on(function: ast.AST, line: int, ops: Sequence[str]) -> list[ast.expr]:
+    """Return the calls and subscripts of a line that can be one of these ops, the outermost op's first."""
+    nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and _in_line(n, line)]
+    return [node for op in ops for node in nodes if _can_be(node, _short(op), _spelled(op))]
+
+
+def _in_line(node: ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _function(tree: ast.Module, source: Source) -> ast.AST | None:
+    """Return the function that starts, or whose first decorator stands, at this line, as the profiler records it."""
+    for node in functions_of(tree):
+        if node.name == source.function:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if first <= source.line <= node.lineno:
+                return node
+    return None
+
+
+def _lines(function: ast.AST, op: str) -> Iterator[int]:
+    name, names = _short(op), _spelled(op)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call | ast.Subscript) and _can_be(node, name, names):
+            yield node.lineno
+        elif isinstance(node, _BRANCH) and name == "is_nonzero":
+            yield node.test.lineno
+
+
+def _short(op: str) -> str:
+    return op.removeprefix("aten::").strip("_").rstrip("0123456789")
+
+
+def _spelled(op: str) -> set[str]:
+    """Return the names by which Python code calls an op or a synchronize call."""
+    name = _short(op)
+    return {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronize(op) else ())}
+
+
+def _can_be(node: ast.Call | ast.Subscript, op: str, spellings: Set[str]) -> bool:
+    return _called(node) in spellings if isinstance(node, ast.Call) else _subscripts(op, node)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _subscripts(name: str, node: ast.Subscript) -> bool:
+    """Return whether a subscript can be this op: `index` reads, `index_put` assigns."""
+    if name == "index_put":
+        return isinstance(node.ctx, ast.Store)
+    return (
+        name in ("index", "select", "slice")
+        and isinstance(node.ctx, ast.Load)
+        and not isinstance(node.slice, ast.Constant)
+    )
+
+
+_COPIES = frozenset("to cuda as_tensor asarray tensor".split())
+"""Functions that copy a host array to the device."""
+
+
+def settled(
+    points: Sequence[SyncPoint], places: Sequence[Attribution], files: SourceFiles = OWN
+) -> tuple[SyncPoint, ...]:
+    """Return the sync points with the diagnosis that their rule gives once the source line is known.
+
+    Args:
+        files: source files that may be read.
+    """
+    known: dict[Source, bool] = {}
+    return tuple(_settle(point, place.source, files, known) for point, place in zip(points, places, strict=True))
+
+
+def _settle(point: SyncPoint, source: Source | None, files: SourceFiles, decided: dict[Source, bool]) -> SyncPoint:
+    other = point.diagnosis.copied
+    if other is None or source is None:
+        return point
+    if source not in decided:
+        decided[source] = copies_what_it_indexes(source, files)
+    if not decided[source]:
+        return point
+    return replace(point, diagnosis=replace(other, intended=point.diagnosis.intended))
+
+
+def copies_what_it_indexes(source: Source, files: SourceFiles = OWN) -> bool:
+    """Return whether a line copies something to the device and then indexes it.
+
+    Args:
+        source: the line; False if it isn't exact.
+        files: source files that may be read.
+    """
+    tree = files.tree_of(source.file)
+    function = function_with(tree, source) or tree if tree else None
+    if function is None or not source.exact:
+        return False
+    indexed = {id(inner) for value in _indexed(function) for inner in ast.walk(value)}
+    return any(_copies(node) and _holds(node, source.line) and id(node) in indexed for node in ast.walk(function))
+
+
+def _indexed(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions before brackets, and the values assigned to names that stand before brackets."""
+    names: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            names.add(node.value.id)
+        elif isinstance(node, ast.Subscript):
+            yield node.value
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
+            yield node.value
+
+
+def _copies(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in _COPIES
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    first = getattr(node, "lineno", 0)
+    return bool(first <= line <= (getattr(node, "end_lineno", None) or first))
+
+
+_SHOWS = frozenset(
+    "print info debug warning error critical log log_metrics log_dict add_scalar add_scalars set_postfix "
+    "set_description write append".split()
+)
+"""Functions and methods that print, log or store their arguments without deciding anything by them: `print`, and those
+of `logging`, tqdm, TensorBoard, Weights & Biases, MLflow, Lightning, files and lists."""
+
+_COMPUTES = frozenset("math cmath np numpy torch jnp".split())
+"""Modules whose `log` is the logarithm and whose `append` returns a new array."""
+
+_KEEPS = frozenset("float int bool round abs str repr format".split())
+"""Functions that return their argument in another form."""
+
+
+def use_of(source: Source, ops: Sequence[str], files: SourceFiles = OWN) -> Use:
+    """Return what a function does with the value that it reads in a line.
+
+    Args:
+        source: the line, or the candidate lines.
+        ops: ops around the call, outermost first.
+        files: source files that may be read.
+
+    Returns:
+        UNKNOWN if the source isn't available, or if the value leaves the function.
+    """
+    tree = files.tree_of(source.file)
+    function = function_with(tree, source) if tree else None
+    lines = (source.line,) if source.exact else source.candidates
+    if function is None or not lines:
+        return Use.UNKNOWN
+    parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    reads = (node for line in lines for node in reads_on(function, line, ops))
+    return _all_of(_becomes(node, function, parents, follow=True) for node in reads)
+
+
+def _all_of(uses: Iterator[Use]) -> Use:
+    """Return STEERS if any use steers, SHOWN if every use only shows the value, else UNKNOWN."""
+    distinct = set(uses)
+    if Use.STEERS in distinct:
+        return Use.STEERS
+    return Use.SHOWN if distinct == {Use.SHOWN} else Use.UNKNOWN
+
+
+def _becomes(node: ast.AST, function: ast.AST, parents: dict[ast.AST, ast.AST], follow: bool) -> Use:
+    """Return the use of an expression's value: by the expression around it, or by the names it is assigned to."""
+    if isinstance(node, ast.Call) and _name(node) in ("print", "range"):  # these read their argument's value themselves
+        return Use.SHOWN if _name(node) == "print" else Use.STEERS
+    while node in parents and node is not function:
+        child, node = node, parents[node]
+        if _decides(node, child):
+            return Use.STEERS
+        if isinstance(node, ast.Call) and child is not node.func and _name(node) not in _KEEPS:
+            return Use.SHOWN if _shows(node) else Use.UNKNOWN
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            return _of_names(node, function, parents) if follow else Use.UNKNOWN
+        if isinstance(node, ast.stmt | ast.Lambda):
+            return Use.UNKNOWN
+    return Use.UNKNOWN
+
+
+def _decides(node: ast.AST, child: ast.AST) -> bool:
+    """Return whether `child` decides what `node` runs, how often, or which element it takes."""
+    if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
+        return child is node.test
+    if isinstance(node, ast.comprehension):
+        return child in node.ifs or child is node.iter
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return child is node.iter
+    if isinstance(node, ast.Call):
+        return child in node.args and _name(node) == "range"
+    return (isinstance(node, ast.Subscript) and child is node.slice) or isinstance(node, ast.Match)
+
+
+def _of_names(
+    node: ast.Assign | ast.AnnAssign | ast.AugAssign, function: ast.AST, parents: dict[ast.AST, ast.AST]
+) -> Use:
+    """Return the use of the names that a value is assigned to; UNKNOWN for attributes and elements."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    if len(names) < len(targets):
+        return Use.UNKNOWN
+    if any(isinstance(n, ast.Global | ast.Nonlocal) and names & set(n.names) for n in ast.walk(function)):
+        return Use.UNKNOWN
+    uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names]
+    loads = (n for n in uses if isinstance(n.ctx, ast.Load))
+    use = _all_of(_becomes(load, function, parents, follow=False) for load in loads)
+    given = [n for n in uses if isinstance(n.ctx, ast.Store) and not _is_given_a_constant(n, parents)]
+    return use if use is Use.SHOWN or len(given) == len(targets) else Use.UNKNOWN
+
+
+def _is_given_a_constant(name: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Return whether a constant is assigned to the name, as in `total = 0.0`, before values are added to it."""
+    node = parents[name]
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+
+
+def _shows(call: ast.Call) -> bool:
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if owner is None:
+        return _name(call) == "print"
+    return _name(call) in _SHOWS and not (isinstance(owner, ast.Name) and owner.id in _COMPUTES)
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
