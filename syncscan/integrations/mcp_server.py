@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
-from syncscan.report import diff_report, markdown, terminal, whatif_report
+from syncscan.report import analysis_report, diff_report, markup, terminal, whatif_report
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.
             page: number of the page of a long answer, from 1.
         """
-        return paged(markdown.render(traces.analysis(trace)), page)
+        return paged(markup.drawn(analysis_report.blocks(traces.analysis(trace))), page)
 
     def explain(name: str, trace: str = "", page: int = 1) -> str:
         """Explain a rule: what it finds, why it costs time, what to write instead; or what is measured of a finding.

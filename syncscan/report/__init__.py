@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "svg")
-"""Formats; each is a module of this package with a function `render(analysis) -> str`."""
+"""Formats; each but Markdown is a module of this package with a function `render(analysis) -> str`."""
 
 
 def render(analysis: Analysis, form: str, **options: Any) -> str:
@@ -21,4 +21,8 @@ def render(analysis: Analysis, form: str, **options: Any) -> str:
     """
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")
+    if form == "markdown":
+        from syncscan.report import analysis_report, markup
+
+        return markup.drawn(analysis_report.blocks(analysis))
     return str(importlib.import_module(f"syncscan.report.{form}").render(analysis, **options))

@@ -37,7 +37,7 @@ class Stacked(Struct, frozen=True):
 
 
 class Heading(Struct, frozen=True):
-    """A heading: of level 1 the verdict of the whole report, of level 2 a section's title."""
+    """A heading: the verdict of the whole report (level 1), the title of a section (2) or the name of an entry (3)."""
 
     words: Words
     level: int = 2
@@ -167,4 +167,7 @@ def notes(texts: Iterable[str]) -> tuple[Sentence, ...]:
 
 def facts(pairs: Iterable[tuple[str, Words | Stacked]]) -> Grid:
     """Return facts as a table without names of columns, each with its label; empty ones are left out."""
-    return Grid((GridColumn(whole=True), GridColumn()), tuple((label, text) for label, text in pairs if text))
+    return Grid(
+        (GridColumn(whole=True), GridColumn()),
+        tuple((label, text) for label, text in pairs if any(map(plain, lines_of(text)))),
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from syncscan.report.blocks import (
     LITERAL,
@@ -34,20 +35,28 @@ _BARE_LINK = re.compile(r"(?<=www)\.|:(?=//)|(?<=mailto):|(?<=xmpp):", re.IGNORE
 """Where GitHub detects a bare link: the dot or colon is escaped, and the text before it separated (cmark-gfm,
 extensions/autolink.c)."""
 _TEXT, _NAME = 600, 160
+MAX_CHARACTERS = 60_000
+"""Characters of a report; GitHub cuts a comment at 65,536."""
 MAX_CODE = 40_000
 """Longest code that is shown, in characters; a GitHub comment holds 65,536."""
 
 
 def drawn(blocks: Iterable[Block]) -> str:
     """Return the blocks as Markdown for a pull request's comment or a job's summary."""
-    parts = (part for block in blocks for part in _parts(block))
+    blocks = list(blocks)
+    room = MAX_CHARACTERS - sum(len(part) + 2 for each in blocks for part in _parts(each, 0))
+    parts: list[str] = []
+    for block in blocks:
+        parts += _parts(block, room)
+        if isinstance(block, Fold):
+            room -= sum(len(part) + 2 for part in parts[-1:])
     return "\n\n".join([*parts, f"<sub>syncscan {__version__}</sub>"]) + "\n"
 
 
-def _parts(block: Block) -> Iterator[str]:
+def _parts(block: Block, room: int) -> Iterator[str]:
     match block:
         case Heading():
-            yield f"{'###' if block.level == 1 else '####'} {_prose(block.words)}"
+            yield {1: "### ", 2: "#### "}.get(block.level, "") + _prose(block.words)
         case Sentence():
             text = _prose(block.words)
             yield f"<sub>{text}</sub>" if block.look == "dim" else text
@@ -60,10 +69,22 @@ def _parts(block: Block) -> Iterator[str]:
         case Code():
             yield _fenced(block) if len(block.text) <= MAX_CODE else "The code is too long for a comment."
         case Fold():
-            inside = (part for inner in block.blocks for part in _parts(inner))
-            yield "\n\n".join([f"<details><summary>{escaped(block.title)}</summary>", *inside, "</details>"])
+            parts = [f"<details><summary>{escaped(block.title)}</summary>", *_fitting(block.blocks, room), "</details>"]
+            yield "\n\n".join(parts)
         case Figure():
             return
+
+
+def _fitting(blocks: Sequence[Block], room: int) -> Iterator[str]:
+    """Yield as many of the sections as fit; each begins with a heading."""
+    starts = sorted({0, *(k for k, block in enumerate(blocks) if isinstance(block, Heading))})
+    for number, (begin, end) in enumerate(itertools.pairwise([*starts, len(blocks)])):
+        parts = [part for block in blocks[begin:end] for part in _parts(block, room)]
+        room -= sum(len(part) + 2 for part in parts)
+        if room < 0:
+            yield f"*The other {len(starts) - number} don't fit here.*"
+            return
+        yield from parts
 
 
 def _prose(words: Words) -> str:

@@ -59,9 +59,9 @@ def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str
         color: whether to write colors.
     """
     text = ""
-    for is_code, group in itertools.groupby(blocks, lambda block: isinstance(block, Code)):
-        if is_code:
-            text += "".join(_code(block, color) for block in group if isinstance(block, Code))
+    for is_patch, group in itertools.groupby(blocks, lambda block: _is_patch(block)):
+        if is_patch:
+            text += "".join(_patch(block, color) for block in group if isinstance(block, Code))
         else:
             text += written((part for block in group for part in renderables(block, width)), width, color)
     return text
@@ -94,11 +94,14 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _code(block: Code, color: bool) -> str:
-    """Return code as it is: rich would change tabs and the ends of lines, and break long ones."""
+def _is_patch(block: Block) -> bool:
+    return isinstance(block, Code) and block.language == "diff"
+
+
+def _patch(block: Code, color: bool) -> str:
+    """Return a patch as it is, so that it applies: rich would change tabs, and break long lines."""
     lines = printable_code(block.text.removesuffix("\n") + "\n").split("\n")[:-1]
-    colored = color and block.language == "diff"
-    return "".join(f"{_diff_line(line) if colored else line}\n" for line in lines)
+    return "".join(f"{_diff_line(line) if color else line}\n" for line in lines)
 
 
 def _diff_line(line: str) -> str:
@@ -107,10 +110,17 @@ def _diff_line(line: str) -> str:
     return f"\x1b[{color}m{words}\x1b[0m{line[len(words) :]}" if color else line
 
 
+def _code_line(line: str) -> Text:
+    """Return a line of code, cut at the terminal's edge; one that begins with > is what it is about."""
+    return Text(f" {printable(line)}", "bold" if line.startswith(">") else "dim", no_wrap=True, overflow="ellipsis")
+
+
 def renderables(block: Block, width: int) -> Iterator[RenderableType]:
     """Yield what rich draws of a block."""
     match block:
         case Heading():
+            if block.level > 1:
+                yield Text("")
             yield _line(block.words, _STYLES[block.look] or "bold")
         case Sentence():
             yield _line(block.words, _STYLES[block.look])
@@ -119,9 +129,9 @@ def renderables(block: Block, width: int) -> Iterator[RenderableType]:
         case Grid():
             yield from _table(block, width)
         case Code():
-            yield Text(printable_code(block.text))
+            yield from (_code_line(line) for line in block.text.split("\n"))
         case Fold():
-            yield Text(f"{block.title}:", "bold")
+            yield Text(f"\n{block.title}", "bold")
             for inner in block.blocks:
                 yield from renderables(inner, width)
         case Figure():
@@ -164,9 +174,9 @@ def _table(block: Grid, width: int) -> Iterator[RenderableType]:
     if _is_wide(block, width):
         yield from _row_by_row(block)
     elif any(column.name for column in block.columns):
-        yield _grid(block, table.Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False))
+        yield _grid(block, table.Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False), width)
     else:
-        yield Padding(_grid(block, table.Table.grid(padding=(0, 2))), (0, 0, 0, 2))
+        yield Padding(_grid(block, table.Table.grid(padding=(0, 2)), width), (0, 0, 0, 2))
     yield from _more(len(block.rows) - len(rows))
 
 
@@ -177,13 +187,24 @@ def _is_wide(block: Grid, width: int) -> bool:
     return sum(widths) > WIDEST * width
 
 
-def _grid(block: Grid, grid: table.Table) -> table.Table:
-    for column in block.columns:
-        grid.add_column(column.name, no_wrap=column.whole or column.right, overflow="fold")
+def _grid(block: Grid, grid: table.Table, width: int) -> table.Table:
+    """Return the table; numbers are never broken, but the names above them are where it would be too wide."""
+    rows = block.rows[: block.most]
+    cells = [max((len(_plain(row[k])) for row in rows), default=0) for k in range(len(block.columns))]
+    narrow = sum(max(len(c.name), room) + 2 for c, room in zip(block.columns, cells, strict=True)) > width
+    for column, room in zip(block.columns, cells, strict=True):
+        least = max(room, _in_two_lines(column.name)) if column.right and narrow else None
+        grid.add_column(column.name, no_wrap=column.whole, overflow="fold", width=least)
         grid.columns[-1].justify = "right" if column.right else "left"
-    for row in block.rows[: block.most]:
+    for row in rows:
         grid.add_row(*map(_cell, row))
     return grid
+
+
+def _in_two_lines(name: str) -> int:
+    """Return the least width at which a name fits into two lines."""
+    words = name.split()
+    return min((max(len(" ".join(words[:k])), len(" ".join(words[k:]))) for k in range(len(words))), default=0)
 
 
 def _row_by_row(block: Grid) -> Iterator[RenderableType]:

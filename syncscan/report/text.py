@@ -15,26 +15,21 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
-from syncscan.model.states import States
-from syncscan.report import causes, races, states
-from syncscan.report.details import details, flagged_lines
+from syncscan.report import analysis_report, causes
+from syncscan.report.blocks import Block, Grid, Heading, Item, Items, Sentence, strong
 from syncscan.report.fixes import fitting, height
 from syncscan.report.habits import HabitText
-from syncscan.report.host_text import compile_table, host_tables, kernel_table
 from syncscan.report.printable import printable
 from syncscan.report.remedies import RemedyText
 from syncscan.report.story import NOT_PROJECTED, FindingText, Story, story_of
-from syncscan.report.terminal import written
+from syncscan.report.terminal import renderables, written
 from syncscan.report.timed_steps import step_time
 from syncscan.report.units import duration
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
-PHASES = 12
-"""Phases and batches that are shown; JSON has them all."""
 SCREEN = 10
 """Lines of the first screen; room that is left shows how to make the changes."""
 _FULL_WIDTH = 120
@@ -87,20 +82,27 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
     yield from _table(story, terminal)
     if not terminal.verbose:
         yield from _sources(story, terminal)
-    yield from _races(story, terminal)
-    yield from _run(story, terminal)
-    if terminal.verbose or story.kernels_lead:
-        yield from kernel_table(story, terminal.width)
-    yield from compile_table(story, terminal.width)
-    if story.phases:
-        yield _phases(story.phases)
-    if terminal.verbose or story.host_leads:
-        yield from host_tables(story, terminal.width)
-    if terminal.verbose:
-        yield from details(story, analysis.step)
-        if analysis.states:
-            yield _states(analysis.states)
+    for section in _sections(analysis, story, terminal.verbose):
+        blocks = list(section)
+        if blocks and isinstance(blocks[0], Sentence | Grid):
+            yield Text("")
+        for block in blocks:
+            yield from renderables(block, terminal.width)
     yield from _closing(story, terminal)
+
+
+def _sections(analysis: Analysis, story: Story, verbose: bool) -> Iterator[Iterator[Block]]:
+    yield analysis_report.raced(story, verbose)
+    yield _run(story, verbose)
+    if verbose or story.kernels_lead:
+        yield analysis_report.kernels(story)
+    yield analysis_report.compiled(story)
+    yield analysis_report.phases(story)
+    if verbose or story.host_leads:
+        yield analysis_report.host_time(story)
+    if verbose:
+        yield analysis_report.details(story, analysis.step)
+        yield analysis_report.in_states(analysis)
 
 
 def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
@@ -118,16 +120,6 @@ def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Itera
     above += [_arrow(sentence) for sentence in (story.nothing,) if sentence]
     yield from above
     yield from _remedies(story, terminal, SCREEN - _height(above, terminal.width))
-
-
-def _states(of: States) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=states.TITLE, title_justify="left", title_style="bold")
-    table.add_column("the step")
-    for name in ("takes", "between", "change"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in states.rows(of):
-        table.add_row(row.name, row.takes, row.between, row.change)
-    return table
 
 
 def _height(parts: Sequence[RenderableType], width: int) -> int:
@@ -263,21 +255,6 @@ def _little(story: Story) -> list[FindingText]:
     return projected if more and len(projected) >= causes.MANY else []
 
 
-def _races(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    """Yield the lines of each race and the fix, and why with `-v`."""
-    shown = story.races if terminal.verbose else story.races[: races.SHOWN]
-    if not shown:
-        return
-    yield Text(f"\n{races.TITLE}", "bold")
-    for race in shown:
-        often = "" if race.count == 1 else f" ({race.count} times)"
-        yield Padding(Text.assemble((races.lines(race), "bold red"), f"{often}: {race.text.title}."), (0, 0, 0, 1))
-        text = f"{race.text.why} {race.text.fix}" if terminal.verbose else race.text.fix
-        yield Padding(Text(text, "dim"), (0, 0, 0, 3))
-    if len(story.races) > len(shown):
-        yield Text(f" {len(story.races) - len(shown)} more: -v", style="bold")
-
-
 class _Row(msgspec.Struct, frozen=True):
     """A table row for a finding or a habit."""
 
@@ -375,34 +352,18 @@ def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
             shown.append(excerpt)
             yield Text("")
             yield Text.assemble(" ", _place(entry.of, terminal), f"  {entry.rule}")
-            yield flagged_lines(excerpt)
+            for block in analysis_report.excerpt(excerpt):
+                yield from renderables(block, terminal.width)
 
 
-def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+def _run(story: Story, verbose: bool) -> Iterator[Block]:
     """Yield a dry run's parts outside of its steps, with their waits."""
-    if story.run_sentence and terminal.verbose and not story.run_leads:
-        yield Text("")
-        yield _text(story.run_sentence)
-    if not story.run:
-        return
-    yield Text("")
-    yield Text("Between the steps:", "bold")
-    for row in story.run:
-        name = (printable(row.name, 60), "bold")
-        yield Text.assemble(" ", name, f" {printable(row.where, 80)}: ", _text(row.verdict))
-        yield from (Padding(_text(wait), (0, 0, 0, 6)) for wait in row.waits)
-
-
-def _phases(phases: Sequence[PhaseSummary]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("phase")
-    for name in ("batch", "steps", "median time"):
-        table.add_column(name, justify="right")
-    for p in phases[:PHASES]:
-        table.add_row(p.phase.value, "" if p.batch is None else str(p.batch), str(p.count), duration(p.median_us))
-    if len(phases) > PHASES:
-        table.add_row(f"… {len(phases) - PHASES} more", "", "", "")
-    return table
+    if story.run_sentence and verbose and not story.run_leads:
+        yield Sentence(story.run_sentence)
+    if story.run:
+        yield Heading("Between the steps:")
+        rows = (Item((strong(row.name), f" {row.where}: {row.verdict}"), row.waits) for row in story.run)
+        yield Items(tuple(rows))
 
 
 def _closing(story: Story, terminal: Terminal) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from syncscan.errors import UsageError
 from syncscan.model.finding import Finding
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
-from syncscan.report import fragment, html, json, markdown, text
+from syncscan.report import fragment, html, json, render, text
 from syncscan.report.finding_table import COLUMNS, finding_frame
 from tests.builder import TraceBuilder
 from tests.report.example import analysis, attribution, finding, typical
@@ -54,7 +54,7 @@ def test_an_analysis_shows_itself_in_every_format():
     a = api.analyze_trace(t.trace())
     assert a.to_html() == html.render(a)
     assert a.to_json() == json.render(a)
-    assert a.to_markdown() == markdown.render(a)
+    assert a.to_markdown() == render(a, "markdown")
     assert str(a) == text.render(a)
     assert a._repr_mimebundle_() == {"text/html": fragment.render(a), "text/plain": text.render(a)}
     assert repr(a).startswith("<Analysis of 'built.pt.trace.json': 1 findings")

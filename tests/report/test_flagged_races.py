@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from csv import DictReader
 from io import StringIO
-from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence
 from syncscan.model.race import Race, RaceKind, RaceLine
-from syncscan.report import csv, github, html, junit, markdown, sarif, text
+from syncscan.report import csv, github, html, junit, render, sarif
 from tests.report.example import typical
 
 RACE = Race(
@@ -59,15 +58,15 @@ def test_csv_has_a_race_as_a_row_whose_waits_are_empty() -> None:
     assert (row["wait_us"], row["fix"]) == ("", RACE.text.fix)
 
 
-@pytest.mark.parametrize("page", [html, markdown, text])
-def test_pages_have_a_race_with_both_lines_and_what_to_do(page: Any) -> None:
+@pytest.mark.parametrize("form", ["html", "markdown", "text"])
+def test_pages_have_a_race_with_both_lines_and_what_to_do(form: str) -> None:
     """In a recording with its confidence."""
-    shown = " ".join(page.render(racing()).split())
+    shown = " ".join(render(racing(), form).split())
     assert "read in train.py:12, copied in train.py:10" in shown
     assert "event.synchronize() before the read" in shown
     guessed = msgspec.structs.replace(RACE, confidence=Confidence.MEDIUM)
     assert "with medium confidence" in " ".join(
-        page.render(msgspec.structs.replace(typical(), races=(guessed,))).split()
+        render(msgspec.structs.replace(typical(), races=(guessed,)), form).split()
     )
 
 

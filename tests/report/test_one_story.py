@@ -122,7 +122,7 @@ def of_markdown(text: str) -> Facts:
     """Read the facts from a comment's source."""
     remedies = re.findall(r"^\d+\. \*\*(.*?)\*\*, .*?: (.*?)(?: \(`|\. )", text, re.M)
     rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| (high|medium|low|info) \|", line)]
-    habits = re.findall(r"^\*\*(.*?)\*\*(?: \(`.*?`\))?: (.* \(`.*?`, \w+\))$", text, re.M)
+    habits = re.findall(r"^\*\*(.*?)\*\*(?: \(`.*?`\))?: (.* \(`.*?`, \w+\))$", text, re.M)[:LISTED]
     return Facts(
         verdict=text.splitlines()[0].removeprefix("### "),
         remedies=[figure(saves) for saves, _ in remedies],
