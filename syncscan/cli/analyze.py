@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from syncscan.cli.analysis_options import VIEW, AnalysisOptions, options, refuse_unknown, view_options, viewed
 from syncscan.cli.fixes_option import option, with_fixes
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.stage_clock import StageClock
     from syncscan.model.view import View
-    from syncscan.report.traces import TraceRow
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "svg")
 
@@ -77,8 +74,12 @@ def command(
 
     form = _form(form, output, evidence)
     paths = api.find(traces)
-    if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
-        raise UsageError(f"{_requested_format(form)} takes one trace; {len(paths)} were given.")
+    several = len(paths) > 1
+    if several:
+        from syncscan.report import traces as traces_table  # which needs rich, and one trace has no table
+    if several and form not in ("text", "json", "csv", "markdown", "github"):
+        requested = "A saved analysis" if form == "saved" else f"--format {form}"
+        raise UsageError(f"{requested} takes one trace; {len(paths)} were given.")
     refuse_unknown(view)
     refuse(output, force, *paths)
     reports, rows, failed = [], [], 0
@@ -87,24 +88,25 @@ def command(
             clock = StageClock()
             analysis = with_fixes(viewed(analysis_options.analysis_of(path, clock), view), fixes)
         except TraceError as error:
-            if len(paths) == 1:
+            if not several:
                 raise
             explain(error)
-            rows.append(_row_unread(path, error.message))
+            rows.append(traces_table.unread(path, error.message))
             failed = error.exit_code
             continue
         warn(analysis.warnings)
-        if len(paths) > 1:
-            rows.append(_row(analysis))
-        shown = _Shown(form, verbose, output is None)
-        reports.append(_evidence(analysis, evidence) if evidence else shown.render(analysis))
+        if several:
+            rows.append(traces_table.row(analysis))
+        reports.append(_rendered(analysis, form, verbose, evidence, output is None))
         clock.over("report")
         if timings:
             _say_timings(clock, sum(finding.count for finding in analysis.findings))
-    if len(paths) > 1 and form in ("text", "markdown") and not evidence:
-        reports.append(_table(rows, form, output is None))
+    if several and form in ("text", "markdown") and not evidence:
+        in_color = output is None and colors()
+        table = traces_table.markdown(rows) if form == "markdown" else traces_table.render(rows, width(), in_color)
+        reports.append(table)
     if reports:
-        deliver(_join(reports, form, len(paths) > 1), output, force)
+        deliver(_join(reports, form) if several else reports[0], output, force)
     if failed:
         click.get_current_context().exit(failed)
 
@@ -134,62 +136,23 @@ def _form(form: str, output: str | None, evidence: str | None) -> str:
     return "saved"
 
 
-class _Shown(msgspec.Struct, frozen=True):
-    """How an analysis is shown."""
+def _rendered(analysis: Analysis, form: str, verbose: bool, evidence: str | None, to_terminal: bool) -> str:
+    from syncscan import report
 
-    form: str
-    verbose: bool
-    to_terminal: bool
+    if evidence:
+        from syncscan.report.evidence import of_named
 
-    def render(self, analysis: Analysis) -> str:
-        from syncscan import report
-
-        if self.form == "saved":
-            return analysis.to_saved()
-        if self.form != "text":
-            return report.render(analysis, self.form)
-        return report.render(
-            analysis,
-            self.form,
-            verbose=self.verbose,
-            width=width(),
-            color=self.to_terminal and colors(),
-            links=self.to_terminal and links(),
-        )
+        return of_named(analysis, evidence)
+    if form == "saved":
+        return analysis.to_saved()
+    if form != "text":
+        return report.render(analysis, form)
+    color = to_terminal and colors()
+    return report.render(analysis, form, verbose=verbose, width=width(), color=color, links=to_terminal and links())
 
 
-def _row(analysis: Analysis) -> TraceRow:
-    from syncscan.report import traces  # which needs rich, and one trace has no table
-
-    return traces.row(analysis)
-
-
-def _row_unread(path: str, why: str) -> TraceRow:
-    from syncscan.report import traces
-
-    return traces.unread(path, why)
-
-
-def _table(rows: Sequence[TraceRow], form: str, to_terminal: bool) -> str:
-    from syncscan.report import traces
-
-    return traces.markdown(rows) if form == "markdown" else traces.render(rows, width(), to_terminal and colors())
-
-
-def _requested_format(form: str) -> str:
-    return "A saved analysis" if form == "saved" else f"--format {form}"
-
-
-def _evidence(analysis: Analysis, name: str) -> str:
-    from syncscan.report import evidence
-
-    return evidence.of_named(analysis, name)
-
-
-def _join(reports: list[str], form: str, several: bool) -> str:
+def _join(reports: list[str], form: str) -> str:
     """Join reports of several traces: a JSON array, a CSV with one header, or one text after another."""
-    if not several:
-        return reports[0]
     if form == "json":
         return "[" + ",\n".join(r.rstrip() for r in reports) + "]\n"
     if form == "csv":

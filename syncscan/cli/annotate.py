@@ -50,10 +50,10 @@ def command(
     warn(analysis.warnings)
     if not annotated_copy.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
-    say(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.")
-
-
-def _what(findings: int) -> str:
-    if not findings:
-        return "no findings; added tracks for steps and idle devices"
-    return f"{findings} finding{'' if findings == 1 else 's'} on added tracks"
+    count = len(analysis.findings)
+    drawn = (
+        f"{count} finding{'' if count == 1 else 's'}"
+        if count
+        else "no findings; added tracks for steps and idle devices"
+    )
+    say(f"Wrote {output}: {drawn}{' on added tracks' if count else ''}. `syncscan open {output}` shows it.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscan.cli.needs import Need, needs
+from syncscan.cli.output import announce
 from syncscan.errors import ProgramFailed, SyncscanError
 from syncscan.report.printable import printable
 
@@ -69,14 +70,14 @@ def command(
         _guard(process, order)
         return
     with attached(process, order) as answers:
-        done = answers.until("done", _say)
+        done = answers.until("done", announce)
     paths = done["done"]
     if stop:
-        _say(f"Stopped the watch of process {pid}: {paths[0]}")
+        announce(f"Stopped the watch of process {pid}: {paths[0]}")
         if done["lost"]:
-            _say(f"{done['lost']} of its records couldn't be written: is the disk full?")
+            announce(f"{done['lost']} of its records couldn't be written: is the disk full?")
     elif watch:
-        _say(f"Watching process {pid}; to view it: syncscan watch {paths[0]}")
+        announce(f"Watching process {pid}; to view it: syncscan watch {paths[0]}")
     else:
         _report(paths)
 
@@ -86,7 +87,7 @@ def _guard(process: PythonProcess, order: Order) -> None:
     from syncscan.live.attaching.attach import attached
 
     with attached(process, order) as answers:
-        answer = answers.until("done", _say)
+        answer = answers.until("done", announce)
     steps, syncs = answer["steps"], answer["syncs"]
     over = (
         f"{steps} step{'' if steps == 1 else 's'}" if steps else f"{order.wait_s:.0f} s, in which no optimizer stepped"
@@ -177,11 +178,7 @@ def _report(paths: list[str]) -> None:
     if not paths:
         raise ProgramFailed("The process captured nothing.", "")
     for path in paths:
-        _say(f"Wrote {path}")
+        announce(f"Wrote {path}")
     analysis = api.analyze(paths[-1])
     warn(analysis.warnings)
     deliver(text.render(analysis, width=width(), color=colors()), None)
-
-
-def _say(sentence: str) -> None:
-    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)

@@ -56,7 +56,7 @@ def in_view(work: Callable[[], Result]) -> Result:
         answer.seek(0)
         message = answer.read()
     if not message:
-        raise ProgramFailed(_why(code)) if code < 0 else SystemExit(code)
+        raise ProgramFailed(f"The program was ended by {signal.Signals(-code).name}.") if code < 0 else SystemExit(code)
     error, result = pickle.loads(message)
     if error is not None:
         raise error
@@ -148,10 +148,6 @@ def _end(pid: int) -> None:
             if time.monotonic() > until:
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
-
-
-def _why(code: int) -> str:
-    return f"The program was ended by {signal.Signals(-code).name}."
 
 
 __all__ = ["end_with", "in_view"]

@@ -58,9 +58,14 @@ def say(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
+def announce(sentence: str) -> None:
+    """Print a sentence of ours on stderr, among what a program of the user's prints."""
+    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
+
+
 def explain(error: SyncscanError) -> None:
     """Print what went wrong and what to do on stderr; escape codes in paths or names are made harmless."""
-    click.echo(f"syncscan: {printable(error.message, lines=True)}", err=True)
+    announce(error.message)
     if error.hint:
         click.echo(f"  {printable(error.hint, lines=True)}", err=True)
 

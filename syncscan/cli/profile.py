@@ -13,6 +13,7 @@ import click
 
 from syncscan.cli import memory_limit, profile_outcome, running_options
 from syncscan.cli.needs import Need, needs
+from syncscan.cli.output import announce
 from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
 from syncscan.errors import UsageError
 
@@ -195,7 +196,7 @@ def _capture(
         if run.paths:
             _report(run.paths[-1], streams.printed, _program(command, words, module))
         if any(process.world > 1 for process in runs) and len(run.paths) > 1:
-            profile_outcome.say(f"syncscan fleet {out} joins the captures of the {run.ranks} processes")
+            announce(f"syncscan fleet {out} joins the captures of the {run.ranks} processes")
     interrupt.pending = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.needs import given, name
-from syncscan.report.printable import printable
+from syncscan.cli.output import announce
 
 if TYPE_CHECKING:
     from syncscan.capture.plan import Demand, Plan
@@ -48,7 +48,7 @@ def explain(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     """Say on stderr what came of it, and where nothing was captured, why and what to do."""
     if len(run.paths) > run.ranks:
         other_traces = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
-        say(
+        announce(
             f"this report covers the last of {len(run.paths)} traces, {run.paths[-1].name}; use syncscan analyze for "
             f"{other_traces}"
         )
@@ -57,21 +57,21 @@ def explain(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     if run.stopped:
         ended = "the script" if run.ranks == 1 else f"its {run.ranks} processes"
         done = "capture is" if run.ranks == 1 else "captures are"
-        say(f"stopped {ended} after {run.steps} steps: the {done} complete (--keep-running lets it run on)")
+        announce(f"stopped {ended} after {run.steps} steps: the {done} complete (--keep-running lets it run on)")
     if not run.marked_by and run.exit_code == 0:
-        say(NO_STEPS)
+        announce(NO_STEPS)
     elif run.marked_by and not run.paths and demand.standing:
-        say(f"The script ended after {run.steps} steps ({run.marked_by}), but no capture was requested before.")
+        announce(f"The script ended after {run.steps} steps ({run.marked_by}), but no capture was requested before.")
     elif run.marked_by and not run.paths:
         # The first step ends before anything can be captured: it is what shows where steps end.
         needed = plan.steps + (demand.start_at or 0) + (run.marked_by != "prof.step()")
-        say(
+        announce(
             f"The script ended after {_steps(run.steps)} ({run.marked_by}), before the first recorded step:"
             f" {needed} are needed. Let it run longer, or record fewer steps:"
             " --calibrate 0 --wait 0 --warmup 1 --active 1."
         )
     elif run.paths and not run.complete:
-        say(f"The script ended after {_steps(run.steps)}: the last trace contains only part of a cycle.")
+        announce(f"The script ended after {_steps(run.steps)}: the last trace contains only part of a cycle.")
 
 
 OF_A_CAPTURE = (
@@ -97,7 +97,7 @@ def explain_unused_options(run: ScriptRun) -> None:
     context = click.get_current_context()
     options = [name(context.command, option) for option in OF_A_CAPTURE if given(context, option)]
     if run.marked_by == "prof.step()" and options:
-        say(
+        announce(
             f"The script uses syncscan.profile itself, so {', '.join(options)} had no effect. Pass these arguments "
             "there."
         )
@@ -105,8 +105,3 @@ def explain_unused_options(run: ScriptRun) -> None:
 
 def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
-
-
-def say(sentence: str) -> None:
-    """Write a sentence to the user, on stderr."""
-    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)

@@ -18,7 +18,7 @@ from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
-    from syncscan.model.analysis import Analysis
+    pass
 
 FORMATS = ("text", "json", "markdown", "html")
 
@@ -88,6 +88,7 @@ def command(
 
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
+    from syncscan import api
     from syncscan.proof.prove import prove
     from syncscan.report import page, proof_json, proof_report, step_picture
 
@@ -96,7 +97,7 @@ def command(
         _refuse_command(before)
     before, words = _split_command(before, words) if revisions else (before, words)
     after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
-    analysis = _analyzed(trace) if trace else None
+    analysis = api.analyze(trace) if trace else None
     projected = analysis.whatif(*(remove or ("all",))) if analysis else None
     if not in_place:
         say(scratch.sentence())
@@ -156,9 +157,3 @@ def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[
             f"Give it a script that runs the module: from {command.target} import main; main().",
         )
     return command.target, command.arguments
-
-
-def _analyzed(trace: str) -> Analysis:
-    from syncscan import api
-
-    return api.analyze(trace)

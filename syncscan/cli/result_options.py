@@ -80,28 +80,20 @@ def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Cal
         @functools.wraps(command)
         def chosen(**arguments: Any) -> Any:
             context = click.get_current_context()
-            form = _format_of(arguments["output"] or "")
-            if not form and not given(context, "form"):
-                _refuse_no_text(arguments["output"] or "", formats)
-            if form and not given(context, "form"):
-                if form not in formats:
-                    reason = f"{arguments['output']} is a file name for {form}, which this command can't write."
+            output = arguments["output"] or ""
+            if not output.endswith(_SAVED) and not given(context, "form"):
+                suffix = PurePath(output).suffix.lower()
+                form, reason = SUFFIXES.get(suffix, ""), ""
+                if suffix in _NO_TEXT:
+                    reason = f"{output}: no format of this command is for {suffix} files."
+                elif form and form not in formats:
+                    reason = f"{output} is a file name for {form}, which this command can't write."
+                if reason:
                     raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
-                arguments["form"] = context.params["form"] = form
+                if form:
+                    arguments["form"] = context.params["form"] = form
             return command(**arguments)
 
         return chosen
 
     return choosing
-
-
-def _refuse_no_text(output: str, formats: Sequence[str]) -> None:
-    suffix = PurePath(output).suffix.lower()
-    if suffix in _NO_TEXT:
-        reason = f"{output}: no format of this command is for {suffix} files."
-        raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
-
-
-def _format_of(output: str) -> str:
-    """Return the format of a file by its name; empty where the name says none."""
-    return "" if output.endswith(_SAVED) else SUFFIXES.get(PurePath(output).suffix.lower(), "")
