@@ -33,25 +33,24 @@ _VALUES = (
     ast.Constant,
 )
 _FUNCTIONS = (ast.FunctionDef,)
-LOOPS = (ast.For, ast.While)
 
 
-def probed(text: str, first: int = 0) -> ast.Module:
+def probed(text: str, file: int = 0) -> ast.Module:
     """Return a text as a tree, with probes.
 
     Args:
         text: the text of a Python file.
-        first: the number of its first node: files whose probes note to one recorder have numbers of their own.
+        file: its number, by which one recorder tells the nodes of several files apart.
     """
     tree = ast.parse(text)
-    numbers = {id(node): first + number for number, node in enumerate(ast.walk(tree))}
+    numbers = {id(node): (file, number) for number, node in enumerate(ast.walk(tree))}
     changed = ast.fix_missing_locations(_Prober(numbers).visit(tree))
     assert isinstance(changed, ast.Module)
     return changed
 
 
 class _Prober(ast.NodeTransformer):
-    def __init__(self, numbers: dict[int, int]) -> None:
+    def __init__(self, numbers: dict[int, tuple[int, int]]) -> None:
         self._numbers = numbers
 
     def visit(self, node: ast.AST) -> ast.AST:
@@ -119,7 +118,7 @@ class _Prober(ast.NodeTransformer):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
         if not any(isinstance(t, ast.Subscript) for t in targets):
             return node
-        number = ast.Constant(self._numbers[id(node)])
+        number = _place(self._numbers[id(node)])
         marks = [ast.Expr(ast.Call(ast.Name(name, ast.Load()), [number], [])) for name in (MARK, MARKED)]
         return [ast.copy_location(marks[0], node), node, ast.copy_location(marks[1], node)]  # type: ignore[return-value]
 
@@ -175,14 +174,18 @@ def _showable(node: ast.expr) -> bool:
     return not (isinstance(node, ast.Name) and node.id in ("super", "__class__", "__debug__"))
 
 
-def _wrap(node: ast.expr, number: int) -> ast.expr:
+def _place(number: tuple[int, int]) -> ast.expr:
+    return ast.Tuple([ast.Constant(part) for part in number], ast.Load())
+
+
+def _wrap(node: ast.expr, number: tuple[int, int]) -> ast.expr:
     begin = ast.Call(ast.Name(BEGIN, ast.Load()), [], [])
-    call = ast.Call(ast.Name(SEEN, ast.Load()), [ast.Constant(number), begin, node], [])
+    call = ast.Call(ast.Name(SEEN, ast.Load()), [_place(number), begin, node], [])
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
-def _within(body: list[ast.stmt], number: int, at: ast.stmt) -> ast.stmt:
-    context = ast.Call(ast.Name(INSIDE, ast.Load()), [ast.Constant(number)], [])
+def _within(body: list[ast.stmt], number: tuple[int, int], at: ast.stmt) -> ast.stmt:
+    context = ast.Call(ast.Name(INSIDE, ast.Load()), [_place(number)], [])
     block = ast.With([ast.withitem(context)], body)
     place = ast.copy_location(block, at)
     return ast.fix_missing_locations(place)

@@ -29,10 +29,11 @@ from syncscan.dryrun.program_steps import after_steps
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised
-from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
+from syncscan.fixing.probe_recorder import ProbeRecorder
 from syncscan.fixing.reproducible import FixedRandomness, fix_clock
+from syncscan.fixing.source_text import read
 from syncscan.fixing.winding import Winding
-from syncscan.model.finding import Cause, Finding, Use
+from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
 
@@ -81,26 +82,22 @@ def run(job: ProgramJob) -> RunResult:
     steps = _OptimizerSteps(job, session, winding)
     with codes.used(), _covered(job.covered) as lines:
         ended = steps.followed(lambda: _run(job, codes, steps))
-        if isinstance(sys.stdout, object):
-            _end()
+        _end()
     with _unseen():
         fingerprint = steps.fingerprint.result()
     pretence.end()
     outcome = RunResult(
         code=ended.code,
         raised=_raised(ended),
-        waits=session.recording.waits,
         gaps=[f"{what} ({file}:{line})" for what, _, file, line in session.gaps()],
         files=_user_files(job),
         observed=recorder.observed(job.probed) if job.probed else {},
         lines={file: sorted(ran) for file, ran in lines.items()},
         fingerprint=fingerprint,
-        steps=steps.count,
         graph=steps.graph,
-        ended_early=steps.ended_early,
         races=_races(session),
     )
-    if outcome.waits:
+    if session.recording.waits:
         outcome.places = [_place(finding) for finding in api.analyze_pretended(session.trace()).findings]
     return outcome
 
@@ -111,15 +108,15 @@ class _Codes:
     def __init__(self, job: ProgramJob, winding: Winding | None) -> None:
         self._texts = dict(job.sources)
         self._winding = winding
-        self._first = {file: number * FILES_APART for number, file in enumerate(job.probed)}
+        self._probed = {file: number for number, file in enumerate(job.probed)}
 
     def of(self, path: str) -> CodeType | None:
         """Return the code that runs in place of a file; None if the file runs as it is."""
         winding = self._winding if _is_users(path) else None
-        if path not in self._first and path not in self._texts and winding is None:
+        if path not in self._probed and path not in self._texts and winding is None:
             return None
-        text = self._texts.get(path) or _text_of(path)
-        tree = instrument.probed(text, self._first[path]) if path in self._first else ast.parse(text)
+        text = self._texts.get(path) or read(path).text
+        tree = instrument.probed(text, self._probed[path]) if path in self._probed else ast.parse(text)
         if winding is not None:
             tree = winding.asking(tree, path)
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)
@@ -143,12 +140,6 @@ class _Codes:
             yield
         finally:
             SourceFileLoader.get_code = original  # type: ignore[method-assign]
-
-
-def _text_of(path: str) -> str:
-    from syncscan.fixing.source_text import read
-
-    return read(path).text
 
 
 class _OptimizerSteps:
@@ -306,7 +297,6 @@ def _races(session: DryRunSession) -> list[Racing]:
             title=TEXTS[race.kind].title,
             file=str(Path(race.second[0]).absolute()),
             line=race.second[1],
-            earlier=race.first[1] if race.first else 0,
         )
         for race in session.order.races.values()
     ]
@@ -314,7 +304,6 @@ def _races(session: DryRunSession) -> list[Racing]:
 
 def _place(finding: Finding) -> WaitingLine:
     source, diagnosis = finding.where.source, finding.diagnosis
-    steers = finding.where.use is Use.STEERS or diagnosis.cause in (Cause.SHAPE, Cause.CTRL)
     return WaitingLine(
         rule=finding.rule,
         title=diagnosis.title,
@@ -323,7 +312,6 @@ def _place(finding: Finding) -> WaitingLine:
         line=source.line if source else 0,
         count=finding.count,
         cause=diagnosis.cause.value,
-        steers=steers,
     )
 
 

@@ -105,8 +105,6 @@ class Observations(msgspec.Struct):
     """Whether a number was 0."""
     version: int = 0
     """Highest version counter of its tensors: 0 if none was written to in place."""
-    steady: bool = True
-    """Whether all values were the same object, never written to between."""
     changes_in: list[int] = msgspec.field(default_factory=list)
     """Numbers of the loops and functions in which a single run saw different values."""
 
@@ -136,19 +134,15 @@ class WaitingLine(msgspec.Struct, frozen=True):
     line: int
     count: int
     cause: str
-    steers: bool
-    """Whether the program branches on the value that was read, as far as the dry run can tell."""
 
 
 class Racing(msgspec.Struct, frozen=True):
-    """Two uses of one memory that nothing orders, at the line of the later one."""
+    """A use of a memory that nothing orders after another use."""
 
     kind: str
     title: str
     file: str
     line: int
-    earlier: int
-    """The line of the earlier use; 0 where it wasn't noted."""
 
 
 class ProgramJob(msgspec.Struct):
@@ -188,7 +182,6 @@ class RunResult(msgspec.Struct):
     """The exception that ended it, but for an exit with a number alone."""
     places: list[WaitingLine] = msgspec.field(default_factory=list)
     races: list[Racing] = msgspec.field(default_factory=list)
-    waits: int = 0
     gaps: list[str] = msgspec.field(default_factory=list)
     """Ops whose waits are unknown."""
     files: list[str] = msgspec.field(default_factory=list)
@@ -197,10 +190,8 @@ class RunResult(msgspec.Struct):
     lines: dict[str, list[int]] = msgspec.field(default_factory=dict)
     """Lines that ran, of the files in `covered`."""
     fingerprint: dict[str, object] = msgspec.field(default_factory=dict)
-    steps: int = 0
     graph: int = 0
     """Nodes of autograd's graphs that were alive after a step, at most."""
-    ended_early: bool = False
     printed: str = ""
     errors: str = ""
     """Text on stderr."""

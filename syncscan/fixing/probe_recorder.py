@@ -6,13 +6,16 @@ import builtins
 import ctypes
 import importlib
 import types
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
 
+Place = tuple[int, int]
+"""Numbers of a file and of a node in it."""
 MOST = 2_000
 """Values of one expression that are looked at closely; more are only counted."""
 SHAPES = 8
@@ -26,8 +29,6 @@ _PLAIN = (int, float, bool, str, type(None))
 """Types whose equal values are the same."""
 _CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 """Types of what has a name of its own, by which rewrites know what a call runs."""
-FILES_APART = 10_000_000
-"""Between the numbers of two files' nodes."""
 
 
 class ProbeRecorder:
@@ -40,13 +41,13 @@ class ProbeRecorder:
     def __init__(self, waits: Callable[[], int]) -> None:
         self._waits = waits
         self._torch = importlib.import_module("torch")
-        self._seen: dict[int, Observations] = {}
-        self._tensors: dict[int, dict[Tensor, None]] = {}
-        self._objects: dict[int, tuple[object, object]] = {}
-        self._in_blocks: dict[tuple[int, int], tuple[int, object, object]] = {}
-        self._entered: dict[int, Entered] = {}
-        self._inside: dict[int, set[int]] = {}
-        self._running: list[tuple[int, int]] = []
+        self._seen: dict[Place, Observations] = {}
+        self._tensors: dict[Place, dict[Tensor, None]] = {}
+        self._changes: dict[Place, set[Place]] = defaultdict(set)
+        self._in_blocks: dict[tuple[Place, Place], tuple[int, object, object]] = {}
+        self._entered: dict[Place, Entered] = {}
+        self._inside: dict[Place, set[Place]] = {}
+        self._running: list[tuple[Place, int]] = []
         """Number and entry of each loop and function that runs, outermost first."""
         self._began: list[int] = []
 
@@ -62,7 +63,7 @@ class ProbeRecorder:
         for name, function in functions.items():
             setattr(builtins, name, function)
 
-    def saw(self, number: int, before: int, value: Any) -> Any:
+    def saw(self, number: Place, before: int, value: Any) -> Any:
         """Note an expression's value, and how often the host waited for it; return the value."""
         seen = self._seen.get(number)
         if seen is None:
@@ -74,50 +75,47 @@ class ProbeRecorder:
                 self._look_safely(number, seen, value)
         return value
 
-    def _look_safely(self, number: int, seen: Observations, value: Any) -> None:
+    def _look_safely(self, number: Place, seen: Observations, value: Any) -> None:
         """Note a value; one that can't be looked at is of no type that a rewrite knows, and the program goes on."""
         try:
             self._look(number, seen, value)
         except Exception:  # whatever a class of the program raises where its attributes are asked for
             seen.types.append(UNSEEN)
-            seen.steady = False
-            seen.changes_in = [*{*seen.changes_in, *(block for block, _ in self._running)}]
+            self._changes[number].update(block for block, _ in self._running)
 
-    def inside(self, number: int) -> _Block:
+    def inside(self, number: Place) -> _Block:
         """Return a context in which a loop or function runs."""
         return _Block(self._running, number, self._enter)
 
-    def observed(self, files: Iterable[str]) -> dict[str, Observed]:
+    def observed(self, files: Sequence[str]) -> dict[str, Observed]:
         """Return the notes of each file, its nodes numbered from 0."""
-        result = {file: Observed() for file in files}
-        names = list(result)
-        for number, seen in self._seen.items():
-            seen.tensors = list(self._tensors.get(number, ()))
-            seen.changes_in = [n % FILES_APART for n in seen.changes_in if n // FILES_APART == number // FILES_APART]
-            result[names[number // FILES_APART]].seen[number % FILES_APART] = seen
-        for number, entered in self._entered.items():
-            first = number // FILES_APART * FILES_APART
-            entered.inside = sorted(n - first for n in self._inside[number] if 0 <= n - first < FILES_APART)
-            result[names[number // FILES_APART]].entered[number % FILES_APART] = entered
-        return result
+        notes = [Observed() for _ in files]
+        for (file, number), seen in self._seen.items():
+            seen.tensors = list(self._tensors.get((file, number), ()))
+            seen.changes_in = [n for of, n in self._changes[file, number] if of == file]
+            notes[file].seen[number] = seen
+        for (file, number), entered in self._entered.items():
+            entered.inside = sorted(n for of, n in self._inside[file, number] if of == file)
+            notes[file].entered[number] = entered
+        return dict(zip(files, notes, strict=True))
 
-    def _enter(self, number: int) -> int:
+    def _enter(self, number: Place) -> int:
         """Note that a loop or function begins, and return the number of this entry."""
         entered = self._entered.setdefault(number, Entered())
         entered.count += 1
         self._inside.setdefault(number, set()).update(block for block, _ in self._running)
         return entered.count
 
-    def _mark(self, number: int) -> None:
+    def _mark(self, number: Place) -> None:
         self._began.append(self._waits())
 
-    def _marked(self, number: int) -> None:
+    def _marked(self, number: Place) -> None:
         before = self._began.pop() if self._began else self._waits()
         seen = self._seen.setdefault(number, Observations())
         seen.count += 1
         seen.waits += self._waits() - before
 
-    def _look(self, number: int, seen: Observations, value: Any) -> None:
+    def _look(self, number: Place, seen: Observations, value: Any) -> None:
         kind = type(value)
         name = self._name(kind)
         if name not in seen.types:
@@ -133,7 +131,7 @@ class ProbeRecorder:
                 seen.elements.append(full_name)
         elif name == "numpy.ndarray" and str(value.dtype) not in seen.elements:
             seen.elements.append(str(value.dtype))
-        self._compare(number, seen, value)
+        self._compare(number, value)
 
     def _name(self, kind: type) -> str:
         if issubclass(kind, type):
@@ -142,7 +140,7 @@ class ProbeRecorder:
             return "torch.Tensor" if kind in (self._torch.Tensor, self._torch.nn.Parameter) else kind.__qualname__
         return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
-    def _look_at_tensor(self, number: int, seen: Observations, value: Any) -> None:
+    def _look_at_tensor(self, number: Place, seen: Observations, value: Any) -> None:
         place = tensor_memory.place_of(value)
         tensor = Tensor(
             dtype=str(value.dtype).removeprefix("torch."),
@@ -170,21 +168,18 @@ class ProbeRecorder:
     def _measure(self, seen: Observations, length: int) -> None:
         seen.shortest, seen.longest = min(seen.shortest, length), max(seen.longest, length)
 
-    def _compare(self, number: int, seen: Observations, value: Any) -> None:
-        """Note whether the value is still the first one, unchanged: in the whole run, and in each running loop."""
+    def _compare(self, number: Place, value: Any) -> None:
+        """Note in which of the running loops and functions the value isn't the first one, unchanged."""
         plain = type(value) in _PLAIN or isinstance(value, (self._torch.device, self._torch.dtype))
         state = (value if plain else id(value), self._version(value))
-        if seen.steady and self._objects.setdefault(number, (state, value))[0] != state:
-            seen.steady = False
-            self._objects[number] = (None, None)
         for block, entry in self._running:
-            if block in seen.changes_in:
+            if block in self._changes[number]:
                 continue
             first = self._in_blocks.get((number, block))
             if first is None or first[0] != entry:
                 self._in_blocks[number, block] = (entry, state, value)
             elif first[1] != state:
-                seen.changes_in.append(block)
+                self._changes[number].add(block)
                 self._in_blocks[number, block] = (entry, None, None)
 
     def _version(self, value: Any) -> object:
@@ -217,7 +212,7 @@ class _Block:
 
     __slots__ = ("_enter", "_number", "_running")
 
-    def __init__(self, running: list[tuple[int, int]], number: int, enter: Callable[[int], int]) -> None:
+    def __init__(self, running: list[tuple[Place, int]], number: Place, enter: Callable[[Place], int]) -> None:
         self._running, self._number, self._enter = running, number, enter
 
     def __enter__(self) -> None:

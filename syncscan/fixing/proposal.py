@@ -64,34 +64,20 @@ class Left(msgspec.Struct, frozen=True):
 class Rewrite(Protocol):
     """Interface of a module in `fixing/rewrites`."""
 
-    @property
-    def ID(self) -> str:
-        """Name of the rewrite: the file's, with hyphens."""
-        ...
-
-    @property
-    def TITLE(self) -> str:
-        """Description in a few words."""
-        ...
+    ID: str
+    """Name of the rewrite: the file's, with hyphens."""
+    TITLE: str
+    """Description in a few words."""
+    SAFETY: Safety
+    """Safety of all its changes."""
+    BEFORE: str
+    """Example of what it changes; `x` and `mask` are tensors on the device."""
+    AFTER: str
+    """The example after the change."""
 
     @property
     def RULES(self) -> tuple[str, ...]:
         """Rules whose waits the rewrite removes."""
-        ...
-
-    @property
-    def SAFETY(self) -> Safety:
-        """Safety of all its changes."""
-        ...
-
-    @property
-    def BEFORE(self) -> str:
-        """Example of what it changes; `x` and `mask` are tensors on the device."""
-        ...
-
-    @property
-    def AFTER(self) -> str:
-        """The example after the change."""
         ...
 
     def find(self, file: File) -> Iterator[Proposal | Left]:

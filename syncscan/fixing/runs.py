@@ -18,8 +18,8 @@ from syncscan.scratch import Scratch
 BOOT = """\
 import sys
 sys.path[:] = [{root!r}, *filter(None, sys.path)]
-from syncscan.fixing.server import {what}
-{what}({arguments})
+from syncscan.fixing.server import main
+main()
 """
 """Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""
 LIMIT_S = 120.0
@@ -73,7 +73,7 @@ class Runs:
         job.scratch, job.layers = scratch.kind, list(map(str, scratch.folders))
         files = folder / "job", folder / "outcome"
         files[0].write_bytes(msgspec.msgpack.encode(job))
-        code = self._forked(*map(str, files)) if hasattr(os, "fork") else self._alone(*map(str, files))
+        code = self._forked(*map(str, files))
         outcome = _outcome(files[1], code, self._limit_s)
         outcome.printed = _text(folder / "stdout")
         outcome.errors = _text(folder / "stderr")
@@ -113,24 +113,13 @@ class Runs:
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-c", _boot("main", "")],
+            [sys.executable, "-c", BOOT.format(root=str(Path(__file__).parents[2]))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env=_environment(),
         )
-
-    def _alone(self, job: str, outcome: str) -> str:
-        command = [sys.executable, "-c", _boot("alone", f"{job!r}, {outcome!r}")]
-        try:
-            return str(subprocess.run(command, timeout=self._limit_s, env=_environment(), check=False).returncode)
-        except subprocess.TimeoutExpired:
-            return "late"
-
-
-def _boot(what: str, arguments: str) -> str:
-    return BOOT.format(root=str(Path(__file__).parents[2]), what=what, arguments=arguments)
 
 
 def _environment() -> dict[str, str]:

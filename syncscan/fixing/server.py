@@ -3,7 +3,7 @@
     python -c BOOT
 
 Each line of stdin names a file with a job and one for its outcome; when a job is over a line with its exit code is
-written to stdout. Where nothing can be forked, who asks starts one process a job.
+written to stdout.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _forked(job: str, outcome: str, limit_s: float) -> str:
     if pid == 0:
         try:
             os.setsid()
-            alone(job, outcome)
+            _run(job, outcome)
         finally:
             os._exit(70)
     until = time.monotonic() + limit_s
@@ -67,7 +67,7 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def alone(job_file: str, outcome_file: str) -> None:
+def _run(job_file: str, outcome_file: str) -> None:
     """Run a job in this process and end it."""
     job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=ProgramJob)
     os.chdir(job.folder)
@@ -102,7 +102,3 @@ def _redirect(folder: Path) -> None:
     sys.stdin = open(os.devnull)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-
-
-if __name__ == "__main__":
-    main()
