@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -560,11 +561,7 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
 
 
 def _by_kind(patterns: Sequence[Pattern]) -> dict[object, list[Pattern]]:
-    by_kind: dict[object, list[Pattern]] = {}
+    by_kind: dict[object, list[Pattern]] = defaultdict(list)
     for pattern in patterns:
-        for kind in pattern.LOOKS_AT:
-            by_kind.setdefault(kind, []).append(pattern)
+        by_kind[pattern.looks_at].append(pattern)
     return by_kind
-
-
-__all__ = ["FileWalk", "Found"]

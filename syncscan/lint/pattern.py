@@ -1,12 +1,15 @@
-"""Define the protocol of patterns: one looks at an expression and says which rule's sync it would be, or passes."""
+"""Define what a pattern is: it looks at an expression and says which rule's sync it would be, or passes."""
 
 from __future__ import annotations
 
 import ast
-from typing import Protocol
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import msgspec
 
+from syncscan.facts.code_pattern import matched
 from syncscan.lint.contexts import CodeContext
 from syncscan.lint.evaluate import Evaluator
 from syncscan.lint.imported_names import argument, is_true
@@ -46,6 +49,17 @@ class LintSite(msgspec.Struct, frozen=True):
     timed: bool = False
     """Whether the function reads a clock or the time between two events."""
 
+    @property
+    def call(self) -> ast.Call:
+        """The expression, for a pattern that looks at calls alone."""
+        assert isinstance(self.node, ast.Call)
+        return self.node
+
+    @property
+    def often(self) -> bool:
+        """Whether it runs in each step, or in a loop."""
+        return bool(self.place) or self.in_loop
+
     def value(self, node: ast.expr | None) -> Value:
         """Return the kind of value of an expression."""
         return self.evaluator.value(node)
@@ -54,23 +68,28 @@ class LintSite(msgspec.Struct, frozen=True):
         """Return the name of a called torch function without `torch.`, such as `nn.functional.one_hot`."""
         return self.evaluator.names.torch(call.func)
 
+    def matched(self, pattern: str) -> SimpleNamespace | None:
+        """Return what the variables of a code pattern stand for; a method's `$x` for no module."""
+        match, called = matched(pattern, self.node, self.evaluator.names.of), getattr(self.node, "func", None)
+        of_module = isinstance(called, ast.Attribute) and self._is_of_module(called)
+        return None if of_module and match and getattr(match, "x", None) is called.value else match
+
     def method(self, *names: str) -> ast.expr | None:
         """Return the receiver if the node is a call of a method with one of these names."""
-        node = self.node
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in names:
+        called = getattr(self.node, "func", None)
+        if not isinstance(called, ast.Attribute) or called.attr not in names or self._is_of_module(called):
             return None
-        return None if self.torch(node) or self._is_module(node.func) else node.func.value
+        return called.value
 
-    def _is_module(self, function: ast.Attribute) -> bool:
+    def _is_of_module(self, function: ast.Attribute) -> bool:
         name = self.evaluator.names.of(function)
-        return name.startswith(("numpy.", "math.", "jnp.", "jax.", "tf.", "tensorflow.", "pandas.", "pd."))
+        modules = ("torch.", "numpy.", "math.", "jnp.", "jax.", "tf.", "tensorflow.", "pandas.", "pd.")
+        return name.startswith(modules)
 
     def operand(self, *names: str) -> ast.expr | None:
         """Return the tensor that an op works on, called as `torch.op(x)` or `x.op()`; None for any other call."""
-        if not isinstance(self.node, ast.Call):
-            return None
-        if self.torch(self.node) in names:
-            return argument(self.node, "input", 0)
+        if self.torch(self.call) in names:
+            return argument(self.call, "input", 0)
         receiver = self.method(*names)
         return receiver if receiver is not None and self.value(receiver).kind is not ValueKind.EVENT else None
 
@@ -81,25 +100,27 @@ class LintSite(msgspec.Struct, frozen=True):
         tensors = [v for v in values if v.kind is ValueKind.TENSOR]
         return bool(tensors) and (bool(self.place) or (self.in_loop and any(v.sure for v in tensors)))
 
+    def may_wait_for(self, value: Value) -> bool:
+        """Return whether an op that only tensors have may wait: nothing is known of it, and it runs in each step."""
+        return bool(self.place) and value.kind in (ValueKind.UNKNOWN, ValueKind.OUTPUT)
+
     @property
     def asynchronous(self) -> bool:
         """Whether the call passes `non_blocking=True` or a variable for it."""
-        assert isinstance(self.node, ast.Call)
-        given = argument(self.node, "non_blocking")
+        given = argument(self.call, "non_blocking")
         return is_true(given) or (given is not None and not isinstance(given, ast.Constant))
 
 
-class Pattern(Protocol):
-    """Members of a module in `lint/patterns/`; its docstring's first line names the code that it finds."""
+class Pattern(NamedTuple):
+    """A function that says what an expression is, or None; its docstring's first line shows the code that it finds."""
 
-    @property
-    def RULES(self) -> tuple[str, ...]:
-        """Ids of the rules that its hits name."""
+    find: Callable[[LintSite], Hit | None]
+    looks_at: type[ast.expr] | str
+    """Kind of expressions to look at; `question` for truth values, `shown` for shown values."""
+    rules: tuple[str, ...]
+    """Ids of the rules that its hits name."""
 
-    @property
-    def LOOKS_AT(self) -> tuple[type[ast.expr] | str, ...]:
-        """Kinds of expressions to look at; `question` for truth values, `shown` for shown values."""
 
-    def find(self, site: LintSite) -> Hit | None:
-        """Return what this code is, or None."""
-        ...
+def pattern(looks_at: type[ast.expr] | str, rules: str) -> Callable[[Callable[[LintSite], Hit | None]], Pattern]:
+    """Make a pattern of a function."""
+    return lambda find: Pattern(find, looks_at, tuple(rules.split()))

@@ -64,7 +64,7 @@ def test_a_script_gets_the_same_warnings_as_a_function(tmp_path: Path, name: str
 def test_every_pattern_names_existing_rules() -> None:
     """So that `explain`, filters and comments mean the same as for a trace."""
     ids = {rule.id for rule in api.rules()}
-    assert [rule for pattern in PATTERNS for rule in pattern.RULES if rule not in ids] == []
+    assert [rule for pattern in PATTERNS for rule in pattern.rules if rule not in ids] == []
     assert set(ANYWHERE) <= set(PATTERNS)
 
 
@@ -74,7 +74,7 @@ def test_every_rule_of_a_pattern_has_an_example() -> None:
     shown = {rule for match in re.finditer(r"# (?:WARNS|ALLOWED) (.*)$", text, re.M) for rule in match[1].split()}
     below = "histc coalesce sparse-op nms object-collective pin-memory scalar-assign "
     below += "argument-check ctc-loss"
-    assert {rule for pattern in PATTERNS for rule in pattern.RULES} - shown == set(below.split())
+    assert {rule for pattern in PATTERNS for rule in pattern.rules} - shown == set(below.split())
 
 
 @pytest.mark.parametrize(

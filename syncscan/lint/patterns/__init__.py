@@ -3,54 +3,35 @@
 from __future__ import annotations
 
 from syncscan.lint.pattern import Pattern
-from syncscan.lint.patterns import (
-    checked_ops,
-    checkpoints,
-    comparisons,
-    constructors,
-    contains,
-    cpu,
-    distributions,
-    indices,
-    masks,
-    number_arguments,
-    numbers,
-    scalers,
-    settings,
-    shown,
-    sized_ops,
-    synchronizes,
-    to_device,
-    tolist,
-    truth,
-)
+from syncscan.lint.patterns import checks, copies, read_backs, shapes, waits
 
 PATTERNS: tuple[Pattern, ...] = (
     # truth values and shown values
-    truth,
-    shown,
+    read_backs.truth,
+    read_backs.shown,
     # values that are read back
-    numbers,
-    tolist,
-    cpu,
-    comparisons,
-    contains,
+    read_backs.numbers,
+    read_backs.tolist,
+    read_backs.cpu,
+    read_backs.comparisons,
+    read_backs.contains,
     # shapes that depend on values
-    masks,
-    indices,
-    sized_ops,
-    number_arguments,
-    checked_ops,
-    distributions,
-    scalers,
-    checkpoints,
+    shapes.masks,
+    shapes.indices,
+    shapes.sized_ops,
+    shapes.number_arguments,
+    # checks
+    checks.checked_ops,
+    checks.distributions,
+    checks.scalers,
+    checks.checkpoints,
     # copies to the device
-    constructors,
-    to_device,
+    copies.constructors,
+    copies.to_device,
     # intended waits, and settings that cause waits
-    settings,
-    synchronizes,
+    waits.settings,
+    waits.synchronizes,
 )
 
-ANYWHERE: tuple[Pattern, ...] = (settings,)
+ANYWHERE: tuple[Pattern, ...] = (waits.settings,)
 """Patterns that are also tried on code outside of loops and steps."""
