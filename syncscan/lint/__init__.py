@@ -73,8 +73,8 @@ def _sort_out(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, 
     for match in hits:
         warning = _warning(source, match, rules[match.hit.rule])
         comment = _comment_on(match.node, comments)
-        if match.allowed:
-            allowed.append(AllowedWarning(warning, "allowed block", match.allowed))
+        if match.around.allowed:
+            allowed.append(AllowedWarning(warning, "allowed block", match.around.allowed))
         elif comment and comment.allows(warning.rule):
             allowed.append(AllowedWarning(warning, "comment", comment.reason))
         else:
@@ -115,10 +115,10 @@ def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
         line=line,
         column=column + 1,
         end_line=line + (node.end_lineno or node.lineno) - node.lineno,
-        function=match.function,
-        scope=match.scope,
+        function=match.around.function,
+        scope=match.around.scope,
         code=code if len(code) <= _CODE else f"{code[: _CODE - 1]}…",
-        place=match.place.said or ("a loop" if match.in_loop else "the program's settings"),
+        place=match.around.words or "the program's settings",
         because=_because(match),
         severity=_severity(match),
         cell=cell,
@@ -126,19 +126,19 @@ def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
 
 
 def _severity(match: Found) -> Severity:
-    rare = match.guard or match.place.evaluation or match.hit.seldom
+    rare = match.around.guard or match.around.place.evaluation or match.hit.seldom
     return Severity.LOW if rare else Severity.MEDIUM
 
 
 def _because(match: Found) -> str:
     """Return the reason for the warning, and the evidence that it rests on."""
-    where = match.place.said or ("a loop" if match.in_loop else "")
-    parts = [f"In {where}" if where else "It applies from here on"]
-    if match.guard:
-        parts.append(f"and runs only where {match.guard}")
-    elif match.place.evaluation:
-        parts.append("which runs no training step")
-    return f"{', '.join(parts)}. {match.hit.seen}".strip()
+    around = match.around
+    reason = f"In {around.words}" if around.words else "It applies from here on"
+    if around.guard:
+        reason += f", and runs only where {around.guard}"
+    elif around.place.evaluation:
+        reason += ", which runs no training step"
+    return f"{reason}. {match.hit.seen}".strip()
 
 
 def _first_paragraph(doc: RuleDoc, heading: str) -> str:

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from syncscan.facts.code_pattern import matched
 from syncscan.lint import torch_names as known
 from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key
 from syncscan.lint.made_modules import makes_module
-from syncscan.lint.values import BATCH, CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
+from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 
 Environment = dict[str, Value]
+_WRAPPERS = frozenset("enumerate tqdm trange iter reversed islice track auto".split())
+_ITERATORS = {"range": HOST, "parameters": TENSOR, "named_parameters": TENSOR}
+"""Functions and methods → what their result yields."""
+_READS = {"cpu": CPU, "item": HOST, "tolist": HOST.but(listed=True), "numpy": HOST.but(listed=True)}
+_EVENT = Value(ValueKind.EVENT)
+_TORCH = {
+    **dict.fromkeys(("cuda.Event", "cuda.Stream", "cuda.current_stream", "Event", "Stream"), _EVENT),
+    **dict.fromkeys(("nn.Parameter", "nn.parameter.Parameter", "autograd.grad"), TENSOR),
+    **dict.fromkeys(
+        ("nn.utils.clip_grad_norm_", "nn.utils.clip_grad.clip_grad_norm_", "nn.utils.get_total_norm"),
+        Value(ValueKind.TENSOR, scalar=True),
+    ),
+}
+"""Functions of torch → what they return."""
 
 
 class Evaluator:
@@ -80,55 +95,81 @@ class Evaluator:
         value = self.value(node)
         if value.kind is ValueKind.LOADER:
             return Value(ValueKind.BATCH, pinned=value.pinned, line=value.line)
-        if value.kind is ValueKind.OUTPUT:
-            return UNKNOWN
-        return value.but(scalar=False, listed=False)
+        return UNKNOWN if value.kind is ValueKind.OUTPUT else value.but(scalar=False, listed=False)
 
     def _iterated(self, call: ast.Call) -> Value | None:
         """Return the elements of a wrapped iterable: `enumerate(x)`, `tqdm(x)`, `x.items()`; None for others."""
         name = self.names.of(call.func).rpartition(".")[2]
-        if name in ("enumerate", "tqdm", "trange", "iter", "reversed", "islice", "track", "auto") and call.args:
-            return self.element(call.args[0])
+        if name in _ITERATORS:
+            return _ITERATORS[name]
         if name == "zip":
-            return UNKNOWN if not call.args else self._alike([self.element(a) for a in call.args])
-        if name == "range":
-            return HOST
-        if name == "parameters":
-            return TENSOR
-        if name == "named_parameters":
-            return TENSOR
-        if isinstance(call.func, ast.Attribute) and call.args and self.value(call.args[0]).kind is ValueKind.LOADER:
+            return _alike([self.element(a) for a in call.args])
+        if call.args and (
+            name in _WRAPPERS or (isinstance(call.func, ast.Attribute) and self._is_loader(call.args[0]))
+        ):
             return self.element(call.args[0])  # whatever logs or shows progress around a loader gives its batches
-        if isinstance(call.func, ast.Attribute) and name in ("items", "values") and not call.args:
-            inner = self.value(call.func.value)
-            return (
-                inner if inner.kind in (ValueKind.BATCH, ValueKind.TENSOR, ValueKind.CPU, ValueKind.HOST) else UNKNOWN
-            )
+        if items := matched("$of.items() | $of.values()", call):
+            inner = self.value(items.of)
+            return inner if inner.on_host or inner.tensor else UNKNOWN
         return None
 
-    @staticmethod
-    def _alike(values: list[Value]) -> Value:
-        return values[0] if values and all(v == values[0] for v in values) else UNKNOWN
+    def _is_loader(self, node: ast.expr) -> bool:
+        return self.value(node).kind is ValueKind.LOADER
 
     def _value(self, node: ast.expr) -> Value:
-        method = getattr(self, f"_of_{type(node).__name__}", None)
-        return method(node) if method else UNKNOWN
+        match node:
+            case ast.Constant() | ast.JoinedStr() | ast.UnaryOp(op=ast.Not()):
+                return HOST
+            case ast.Name(id=name):
+                return self._of_name(name)
+            case ast.Attribute():
+                return self._of_attribute(node)
+            case ast.Subscript():
+                return self._of_item(node)
+            case ast.Starred(value=value):
+                return self.element(value)
+            case ast.NamedExpr(value=value):
+                return self.value(value)
+            case ast.IfExp(body=one, orelse=other):
+                return self._common([one, other])
+            case ast.BoolOp(values=values):
+                return self._common(values)
+            case ast.UnaryOp(op=op, operand=operand):
+                inner = self.value(operand)
+                if inner.kind is ValueKind.UNKNOWN:
+                    return inner if isinstance(op, ast.Invert) else UNKNOWN
+                return TENSOR if inner.kind is ValueKind.OUTPUT else inner
+            case ast.BinOp():
+                return self._of_operation(node)
+            case ast.Compare():
+                return self._of_comparison(node)
+            case ast.Tuple(elts=elements):
+                return self._common(elements).but(scalar=False, listed=False)
+            case ast.List(elts=elements):
+                held = self._common(elements).but(scalar=False, listed=False)
+                return held if any(isinstance(constant(e), str) for e in elements) else _list_value(held)
+            case ast.ListComp(elt=element, generators=generators):
+                return _list_value(self._comprehended(generators, element))
+            case ast.GeneratorExp(elt=element, generators=generators):
+                return self._comprehended(generators, element)
+            case ast.DictComp(value=element, generators=generators):
+                return self._comprehended(generators, element)
+            case ast.Call():
+                return self._of_call(node)
+        return UNKNOWN
 
-    def _of_Constant(self, node: ast.Constant) -> Value:
-        return HOST
+    def _common(self, nodes: Iterable[ast.expr]) -> Value:
+        return _alike([self.value(node) for node in nodes])
 
-    def _of_JoinedStr(self, node: ast.JoinedStr) -> Value:
-        return HOST
-
-    def _of_Name(self, node: ast.Name) -> Value:
-        value = self.environment.get(node.id, UNKNOWN)
-        if value.kind is ValueKind.UNKNOWN and node.id in self._hints:
+    def _of_name(self, name: str) -> Value:
+        value = self.environment.get(name, UNKNOWN)
+        if value.kind is ValueKind.UNKNOWN and name in self._hints:
             return value.but(kind=ValueKind.TENSOR)
-        if value.kind is ValueKind.UNKNOWN and known.LOADER_NAME.search(node.id):
+        if value.kind is ValueKind.UNKNOWN and known.LOADER_NAME.search(name):
             return Value(ValueKind.LOADER)
         return value
 
-    def _of_Attribute(self, node: ast.Attribute) -> Value:
+    def _of_attribute(self, node: ast.Attribute) -> Value:
         written = key(node)
         if written in self.environment:
             return self.environment[written]
@@ -145,83 +186,40 @@ class Evaluator:
             return inner
         return Value(ValueKind.LOADER) if written and known.LOADER_NAME.search(node.attr) else UNKNOWN
 
-    def _of_Subscript(self, node: ast.Subscript) -> Value:
+    def _of_item(self, node: ast.Subscript) -> Value:
         written = key(node)
         if written in self.environment:
             return self.environment[written]
         inner = self.value(node.value)
         if inner.kind is ValueKind.OUTPUT:
             return TENSOR
-        if inner.kind is ValueKind.TENSOR:
+        if inner.tensor:
             return Value(ValueKind.TENSOR, mask=inner.mask, sure=inner.sure)
         if inner.kind is ValueKind.HOST:
             return inner.but(listed=inner.listed and isinstance(node.slice, ast.Slice))
         return UNKNOWN if inner.kind is ValueKind.LOADER else inner
 
-    def _of_Starred(self, node: ast.Starred) -> Value:
-        return self.element(node.value)
-
-    def _of_NamedExpr(self, node: ast.NamedExpr) -> Value:
-        return self.value(node.value)
-
-    def _of_IfExp(self, node: ast.IfExp) -> Value:
-        one, other = self.value(node.body), self.value(node.orelse)
-        return one if one == other else UNKNOWN
-
-    def _of_BoolOp(self, node: ast.BoolOp) -> Value:
-        return self._alike([self.value(v) for v in node.values])
-
-    def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
-        inner = self.value(node.operand)
-        if isinstance(node.op, ast.Not):
-            return HOST
-        if inner.kind is ValueKind.UNKNOWN:
-            return inner if isinstance(node.op, ast.Invert) else UNKNOWN
-        return TENSOR if inner.kind is ValueKind.OUTPUT else inner
-
-    def _of_BinOp(self, node: ast.BinOp) -> Value:
+    def _of_operation(self, node: ast.BinOp) -> Value:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr):
             return HOST
         result = joined([left, right])
         if result.kind is ValueKind.HOST:
             return result.but(listed=left.listed or right.listed)
-        masks = [v for v in (left, right) if v.mask]
         logical = isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
-        return result.but(mask=True) if masks and logical and result.tensor else result
+        return result.but(mask=True) if (left.mask or right.mask) and logical and result.tensor else result
 
-    def _of_Compare(self, node: ast.Compare) -> Value:
-        if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
-            return HOST
+    def _of_comparison(self, node: ast.Compare) -> Value:
         sides = [node.left, *node.comparators]
-        if any(
-            isinstance(constant(side), str) or (isinstance(side, ast.Constant) and side.value is None) for side in sides
-        ):
+        texts = any(isinstance(side, ast.Constant) and isinstance(side.value, str | None) for side in sides)
+        if texts or any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
             return HOST
-        result = joined([self.value(side) for side in sides])
-        test = "isnan" if len(sides) == 2 and isinstance(node.ops[0], ast.NotEq) and _same(*sides) else ""
+        result = self._joined(sides)
+        test = "isnan" if matched("$x != $x", node) else ""
         return result.but(mask=True, test=test) if result.kind in (ValueKind.TENSOR, ValueKind.UNKNOWN) else result
 
-    def _of_Tuple(self, node: ast.Tuple | ast.List) -> Value:
-        if not node.elts:
-            return UNKNOWN
-        return self._alike([self.value(e) for e in node.elts]).but(scalar=False, listed=False)
-
-    def _of_List(self, node: ast.List) -> Value:
-        words = any(isinstance(constant(element), str) for element in node.elts)
-        return self._of_Tuple(node) if words else _list_value(self._of_Tuple(node))
-
-    def _of_ListComp(self, node: ast.ListComp) -> Value:
-        return _list_value(self._comprehended(node.generators, node.elt))
-
-    def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Value:
-        return self._comprehended(node.generators, node.elt)
-
-    def _of_DictComp(self, node: ast.DictComp) -> Value:
-        return self._comprehended(node.generators, node.value)
-
-    def _of_Dict(self, node: ast.Dict) -> Value:
-        return UNKNOWN
+    def _joined(self, nodes: Iterable[ast.expr]) -> Value:
+        return joined([self.value(node) for node in nodes])
 
     def _comprehended(self, generators: Iterable[ast.comprehension], element: ast.expr) -> Value:
         before = self.replace(dict(self.environment))
@@ -242,7 +240,7 @@ class Evaluator:
         elif written := key(target):
             self.bind(written, value)
 
-    def _of_Call(self, call: ast.Call) -> Value:
+    def _of_call(self, call: ast.Call) -> Value:
         if makes_module(call, self.names, self._is_a_module):
             return MODULE
         if self._is_a_module(key(call.func)):
@@ -259,44 +257,35 @@ class Evaluator:
         return self.environment.get(written, UNKNOWN).kind is ValueKind.MODULE
 
     def _function(self, name: str, call: ast.Call) -> Value:
+        first = call.args[0] if call.args else None
         if name in known.HOST_FUNCTIONS or name.startswith(known.HOST_MODULES):
-            same = name in ("copy.copy", "copy.deepcopy")
             if name in known.ARRAYS:
                 return _list_value(HOST)
-            return self.value(call.args[0]) if same and call.args else HOST
-        if name in ("sum", "max", "min", "abs") and call.args:
-            inner = joined([self.element(call.args[0]) if len(call.args) == 1 else self.value(a) for a in call.args])
-            return inner
-        if name in ("list", "sorted") and call.args:
-            return _list_value(self.element(call.args[0]))
-        if name in ("tuple", "reversed") and call.args:
-            return self.element(call.args[0])
-        if name == "next" and call.args:
-            return self.element(call.args[0])
-        if name == "iter" and call.args and (iterated := self.value(call.args[0])).kind is ValueKind.LOADER:
-            return iterated
+            return self.value(first) if name in ("copy.copy", "copy.deepcopy") else HOST
+        if first is not None:
+            if name in ("sum", "max", "min", "abs"):
+                return joined([self.element(first)]) if len(call.args) == 1 else self._joined(call.args)
+            if name in ("list", "sorted"):
+                return _list_value(self.element(first))
+            if name in ("tuple", "reversed", "next"):
+                return self.element(first)
+            if name == "iter" and self._is_loader(first):
+                return self.value(first)
         if name.rpartition(".")[2] == "DataLoader":
             return _loader(call)
-        if known.MODULES_OWN.search(name):
-            return OUTPUT
-        return self._of_loss(name, call)
+        return OUTPUT if known.MODULES_OWN.search(name) else self._of_loss(name, call)
 
     def _of_loss(self, name: str, call: ast.Call) -> Value:
         values = [self.value(a) for a in call.args]
-        if known.LOSSES.search(name.rpartition(".")[2]) and any(v.tensor or v.kind is ValueKind.OUTPUT for v in values):
-            return Value(ValueKind.TENSOR)
-        return UNKNOWN
+        given = any(v.tensor or v.kind is ValueKind.OUTPUT for v in values)
+        return TENSOR if given and known.LOSSES.search(name.rpartition(".")[2]) else UNKNOWN
 
     def _torch(self, name: str, call: ast.Call) -> Value:
         last = name.rpartition(".")[2]
         if name == "utils.data.DataLoader":
             return _loader(call)
-        if name in ("cuda.Event", "cuda.Stream", "cuda.current_stream", "Event", "Stream"):
-            return Value(ValueKind.EVENT)
-        if name in ("nn.Parameter", "nn.parameter.Parameter", "autograd.grad"):
-            return TENSOR
-        if name in ("nn.utils.clip_grad_norm_", "nn.utils.clip_grad.clip_grad_norm_", "nn.utils.get_total_norm"):
-            return Value(ValueKind.TENSOR, scalar=True)
+        if name in _TORCH:
+            return _TORCH[name]
         if name in known.OF_TYPE:
             return CPU
         if name.startswith("distributions.") and last[:1].isupper():
@@ -304,65 +293,54 @@ class Evaluator:
             return Value(ValueKind.DISTRIBUTION) if checks else UNKNOWN
         if not name.startswith(known.NAMESPACES):
             head = name.partition(".")[0]
-            if (
-                "." in name
-                or head in known.NO_TENSOR
-                or head.startswith(("is_", "set_", "get_", "_"))
-                or head[:1].isupper()
-            ):
-                return HOST if head.startswith(("is_", "get_")) or head in ("equal", "allclose", "numel") else UNKNOWN
+            asks = head.startswith(("is_", "get_")) or head in ("equal", "allclose", "numel")
+            if "." in name or head in known.NO_TENSOR or asks or head.startswith(("set_", "_")) or head[:1].isupper():
+                return HOST if asks else UNKNOWN
         return self._factory_value(last, call)
 
     def _factory_value(self, name: str, call: ast.Call) -> Value:
         """Return the tensor that one of torch's functions makes."""
-        mask = (key(argument(call, "dtype") or call) or "").endswith("bool") or name in known.QUESTIONS
+        mask = key(argument(call, "dtype") or call).endswith("bool") or name in known.QUESTIONS
         if name in known.FACTORIES or name in known.FROM_HOST:
             return self._factory_place(call, name).but(mask=mask)
-        values = [self.value(a) for a in call.args] + [self.value(k.value) for k in call.keywords if k.arg]
         moved = argument(call, "device")
         if moved is not None and name in known.LIKE:
             return self._on(moved)
+        values = [self.value(a) for a in (*call.args, *(k.value for k in call.keywords if k.arg))]
         given = [v for v in values if v.kind is not ValueKind.HOST]
-        result = joined(given) if given else HOST
+        if not given:
+            return UNKNOWN
+        result = joined(given)
         if result.kind is ValueKind.UNKNOWN:
             result = TENSOR
-        if result.kind is ValueKind.HOST:
-            return UNKNOWN
+        if not result.tensor:
+            return result
         inner = self.value(call.args[0]) if call.args else UNKNOWN
-        test = name if name in known.NOT_FINITE else inner.test if name in ("any", "all") else ""
-        mask = (
-            mask
-            or (inner.mask and name in known.KEEP_MASK)
-            or (name == "where" and len(call.args) == 3 and all(v.mask for v in values[1:3]))
+        chosen = name == "where" and len(call.args) == 3 and all(v.mask for v in values[1:3])
+        alone = name in known.REDUCTIONS and len(call.args) == 1 and not call.keywords
+        loss = known.LOSSES.search(name) is not None and argument(call, "reduction") is None
+        return result.but(
+            mask=mask or (inner.mask and name in known.KEEP_MASK) or chosen,
+            scalar=alone or loss or result.scalar,
+            test=_test(name, inner),
         )
-        reduced = name in known.REDUCTIONS and len(call.args) == 1 and not call.keywords
-        scalar = reduced or (known.LOSSES.search(name) is not None and argument(call, "reduction") is None)
-        return result.but(mask=mask, scalar=scalar or result.scalar, test=test) if result.tensor else result
 
     def _factory_place(self, call: ast.Call, name: str) -> Value:
         """Return the tensor of a factory, with the device that the call names."""
         device = argument(call, "device")
         if device is not None:
             return self._on(device)
-        if (
-            name in ("tensor", "as_tensor", "asarray")
-            and call.args
-            and self.value(call.args[0]).tensor
-            and name != "tensor"
-        ):
+        if name in ("as_tensor", "asarray") and call.args and self.value(call.args[0]).tensor:
             return self.value(call.args[0])
-        inherits = any(k.arg is None for k in call.keywords)
-        return UNKNOWN if inherits else CPU
+        return UNKNOWN if any(k.arg is None for k in call.keywords) else CPU
 
     def _on(self, device: ast.expr) -> Value:
         """Return a tensor on this device."""
-        if is_cpu(device):
+        if is_cpu(device) or matched("None", device):
             return CPU
         if isinstance(device, ast.Attribute) and device.attr == "device":
             owner = self.value(device.value)
             return CPU if owner.kind is ValueKind.CPU else Value(ValueKind.TENSOR, sure=owner.sure)
-        if isinstance(device, ast.Constant) and device.value is None:
-            return CPU
         literal = isinstance(device, ast.Constant) or bool(known.DEVICE_NAME.search(key(device)))
         return Value(ValueKind.TENSOR, sure=literal)
 
@@ -371,25 +349,21 @@ class Evaluator:
         if name == "to":
             return self._moved(receiver, call)
         if name == "cuda":
-            return (
-                Value(ValueKind.TENSOR, mask=receiver.mask, sure=True)
-                if receiver.kind is not ValueKind.UNKNOWN
-                else UNKNOWN
-            )
-        if name == "cpu":
-            return CPU
-        if name in ("item", "tolist", "numpy"):
-            return HOST if name == "item" else _list_value(HOST)
+            moved = Value(ValueKind.TENSOR, mask=receiver.mask, sure=True)
+            return moved if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
+        if name in _READS:
+            return _READS[name]
         if name in known.NEW:
             return self._on(d) if (d := argument(call, "device")) is not None else receiver
-        if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.OUTPUT):
-            return self._of_tensor(receiver, name, call)
-        if receiver.kind in (ValueKind.HOST, ValueKind.BATCH):
-            return receiver.but(listed=False)
-        if receiver.kind is ValueKind.DISTRIBUTION:
-            return TENSOR if name in known.OF_DISTRIBUTIONS else UNKNOWN
-        if receiver.kind in (ValueKind.LOADER, ValueKind.EVENT):
-            return UNKNOWN
+        match receiver.kind:
+            case ValueKind.TENSOR | ValueKind.CPU | ValueKind.OUTPUT:
+                return self._of_tensor(receiver, name, call)
+            case ValueKind.HOST | ValueKind.BATCH:
+                return receiver.but(listed=False)
+            case ValueKind.DISTRIBUTION:
+                return TENSOR if name in known.OF_DISTRIBUTIONS else UNKNOWN
+            case ValueKind.LOADER | ValueKind.EVENT:
+                return UNKNOWN
         if name in known.ONLY_TENSORS:
             mask = receiver.mask and name in known.KEEP_MASK
             return HOST if name in known.HOST_METHODS or name == "backward" else Value(ValueKind.TENSOR, mask=mask)
@@ -403,15 +377,15 @@ class Evaluator:
             if name in known.METHODS_OF_OUTPUTS:
                 return UNKNOWN
             receiver = TENSOR
-        if name in known.HOST_METHODS or name == "backward" or (name == "type" and not call.args and not call.keywords):
+        bare = not call.args and not call.keywords
+        if name in known.HOST_METHODS or name == "backward" or (name == "type" and bare):
             return HOST
         if receiver.kind is ValueKind.CPU:
             return joined([receiver, *(self.value(a) for a in call.args)])
-        mask = name in known.QUESTIONS or name == "bool" or (receiver.mask and name in known.KEEP_MASK)
-        mask = mask or (name == "type" and bool(call.args) and key(call.args[0]).endswith("bool"))
-        scalar = receiver.scalar or (name in known.REDUCTIONS and not call.args and not call.keywords)
-        test = name if name in known.NOT_FINITE else receiver.test if name in ("any", "all") else ""
-        return Value(ValueKind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=test)
+        to_bool = name == "bool" or (name == "type" and bool(call.args) and key(call.args[0]).endswith("bool"))
+        mask = name in known.QUESTIONS or to_bool or (receiver.mask and name in known.KEEP_MASK)
+        scalar = receiver.scalar or (name in known.REDUCTIONS and bare)
+        return Value(ValueKind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=_test(name, receiver))
 
     def _moved(self, receiver: Value, call: ast.Call) -> Value:
         """Return the result of `x.to(…)`: a module itself, or a tensor on that device or of that dtype."""
@@ -422,22 +396,22 @@ class Evaluator:
             return CPU if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
         if key(device).endswith("bool"):
             return receiver.but(mask=receiver.tensor)
-        if not self.names_device(device):
+        movable = (ValueKind.TENSOR, ValueKind.CPU, ValueKind.BATCH, ValueKind.OUTPUT)
+        if receiver.kind not in movable or not self.names_device(device):
             return receiver
-        if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.BATCH, ValueKind.OUTPUT):
-            return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(device).sure)
-        return UNKNOWN if receiver.kind is ValueKind.UNKNOWN else receiver
+        return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(device).sure)
 
     def names_device(self, node: ast.expr) -> bool:
         """Return whether an argument names a device that isn't the CPU, as far as its name tells."""
-        if isinstance(node, ast.Constant):
-            return isinstance(node.value, int) or (
-                isinstance(node.value, str) and not node.value.startswith(("cpu", "meta"))
-            )
-        if isinstance(node, ast.Call):
-            return self.names.torch(node.func) == "device" and bool(node.args) and self.names_device(node.args[0])
-        if isinstance(node, ast.Attribute) and node.attr == "device":
-            return self.value(node.value).kind is not ValueKind.CPU
+        match node:
+            case ast.Constant(value=str() as name):
+                return not name.startswith(("cpu", "meta"))
+            case ast.Constant(value=value):
+                return isinstance(value, int)
+            case ast.Call(args=[name, *_]):
+                return self.names.torch(node.func) == "device" and self.names_device(name)
+            case ast.Attribute(value=owner, attr="device"):
+                return self.value(owner).kind is not ValueKind.CPU
         return bool(known.DEVICE_NAME.search(key(node)))
 
 
@@ -460,8 +434,10 @@ def _loader(call: ast.Call) -> Value:
     return Value(ValueKind.LOADER, pinned=is_true(given) or unclear, line=call.lineno)
 
 
-def _same(one: ast.expr, other: ast.expr) -> bool:
-    return ast.dump(one) == ast.dump(other)
+def _alike(values: Sequence[Value]) -> Value:
+    return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
 
 
-__all__ = ["BATCH", "Environment", "Evaluator", "is_cpu"]
+def _test(name: str, inner: Value) -> str:
+    """Return the question for what isn't finite that a function answers, or that it only summarizes."""
+    return name if name in known.NOT_FINITE else inner.test if name in ("any", "all") else ""

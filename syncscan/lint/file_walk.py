@@ -6,10 +6,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import msgspec
 from msgspec.structs import replace
 
+from syncscan.facts.code_pattern import matched
 from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, Function, seldom
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
@@ -33,22 +35,7 @@ _MANY = 2000
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A hit, and where it is."""
-
-    hit: Hit
-    node: ast.expr
-    function: str
-    scope: tuple[str, ...]
-    place: CodeContext
-    in_loop: bool
-    guard: str
-    """The condition that lets it run seldom, as it is written; empty without."""
-    allowed: str
-    """The reason of the allowed block around it."""
-
-
-class _Around(msgspec.Struct, frozen=True):
+class Around(msgspec.Struct, frozen=True):
     """Context of a statement: the function, place, loops and conditions around it."""
 
     function: str = ""
@@ -56,9 +43,24 @@ class _Around(msgspec.Struct, frozen=True):
     loops: int = 0
     scope: tuple[str, ...] = ()
     guard: str = ""
+    """The condition that lets it run seldom, as it is written; empty without."""
     allowed: str = ""
+    """The reason of the allowed block around it."""
     cold: bool = False
     timed: bool = False
+
+    @property
+    def words(self) -> str:
+        """The place in words; empty where nothing says that it runs often."""
+        return self.place.said or ("a loop" if self.loops else "")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A hit, and where it is."""
+
+    hit: Hit
+    node: ast.expr
+    around: Around
 
 
 class FileWalk:
@@ -83,18 +85,18 @@ class FileWalk:
 
     def found(self) -> list[Found]:
         """Return all hits, in the order of their lines."""
-        self._block(self._tree.body, _Around(timed=_reads_clock(self._tree)))
+        self._block(self._tree.body, Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()
         return sorted(self._found.values(), key=lambda f: (f.node.lineno, f.node.col_offset))
 
     # Statements
 
-    def _block(self, statements: Sequence[ast.stmt], around: _Around) -> None:
+    def _block(self, statements: Sequence[ast.stmt], around: Around) -> None:
         for statement in statements:
             self._statement(statement, around)
 
-    def _statement(self, node: ast.stmt, around: _Around) -> None:
+    def _statement(self, node: ast.stmt, around: Around) -> None:
         method = getattr(self, f"_of_{type(node).__name__}", None)
         if method:
             method(node, around)
@@ -105,21 +107,21 @@ class FileWalk:
             elif isinstance(child, ast.stmt):
                 self._statement(child, around)
 
-    def _of_FunctionDef(self, node: Function, around: _Around, owner: ast.ClassDef | None = None) -> None:
+    def _of_FunctionDef(self, node: Function, around: Around, owner: ast.ClassDef | None = None) -> None:
         self._evaluator.environment.pop(node.name, None)
         evaluator = self._evaluator
         self._later.append(lambda: self._function(node, around, owner, dict(evaluator.environment)))
 
     _of_AsyncFunctionDef = _of_FunctionDef
 
-    def _function(self, node: Function, around: _Around, owner: ast.ClassDef | None, outer: Environment) -> None:
+    def _function(self, node: Function, around: Around, owner: ast.ClassDef | None, outer: Environment) -> None:
         context = self._places.of_function(node)
         nested = around.function and not owner
         name = f"{around.function}.{node.name}" if around.function else node.name
         attributes, modules = self._attributes_of(owner) if owner else ({}, frozenset())
         environment = {**outer, **attributes, **parameters_of(node)}
         place = context or (around.place if nested and around.place else NOWHERE)
-        inner = _Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
+        inner = Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
                         cold=_is_never(node) or (around.cold and not context), timed=_reads_clock(node))  # fmt: skip
         is_module = modules.__contains__
         before, self._evaluator = (
@@ -134,7 +136,7 @@ class FileWalk:
             self._attributes[owner] = attributes_of(owner, self._names)
         return self._attributes[owner]
 
-    def _of_ClassDef(self, node: ast.ClassDef, around: _Around) -> None:
+    def _of_ClassDef(self, node: ast.ClassDef, around: Around) -> None:
         name = f"{around.function}.{node.name}" if around.function else node.name
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -142,31 +144,29 @@ class FileWalk:
             elif isinstance(statement, ast.ClassDef):
                 self._of_ClassDef(statement, replace(around, function=name))
 
-    def _of_Assign(self, node: ast.Assign, around: _Around) -> None:
+    def _of_Assign(self, node: ast.Assign, around: Around) -> None:
         self._look(node.value, around)
         for target in node.targets:
             self._target(target, node.value, around)
 
-    def _of_AnnAssign(self, node: ast.AnnAssign, around: _Around) -> None:
+    def _of_AnnAssign(self, node: ast.AnnAssign, around: Around) -> None:
         if node.value is not None:
             self._look(node.value, around)
             self._target(node.target, node.value, around)
 
-    def _target(self, target: ast.expr, value: ast.expr, around: _Around) -> None:
+    def _target(self, target: ast.expr, value: ast.expr, around: Around) -> None:
         self._assigned(target, value, around)
-        pairwise = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
-        if pairwise and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
-            values = [self._evaluator.value(v) for v in value.elts]  # type: ignore[attr-defined]
-            for one, its in zip(target.elts, values, strict=True):  # type: ignore[attr-defined]
+        names, values = getattr(target, "elts", None), getattr(value, "elts", None)
+        if names and isinstance(value, ast.Tuple | ast.List) and values and len(names) == len(values):
+            for one, its in zip(names, [self._evaluator.value(v) for v in values], strict=True):
                 self._evaluator.assign(one, its)
-        elif isinstance(value, ast.Constant) and value.value is None:
+        elif matched("None", value):
             self._evaluator.forget(target)
         else:
             known_as = self._evaluator.value(value)
-            unpacked = isinstance(target, ast.Tuple | ast.List) and known_as.kind is ValueKind.TENSOR
-            self._evaluator.assign(target, known_as.but(scalar=False) if unpacked else known_as)
+            self._evaluator.assign(target, known_as.but(scalar=False) if names and known_as.tensor else known_as)
 
-    def _assigned(self, target: ast.expr, value: ast.expr, around: _Around) -> None:
+    def _assigned(self, target: ast.expr, value: ast.expr, around: Around) -> None:
         """Look at the targets that are expressions themselves: `x[mask] = value`."""
         if isinstance(target, ast.Tuple | ast.List):
             for element in target.elts:
@@ -178,7 +178,7 @@ class FileWalk:
             self._match_patterns(target, around)
             self._evaluator.assigned_value = None
 
-    def _of_AugAssign(self, node: ast.AugAssign, around: _Around) -> None:
+    def _of_AugAssign(self, node: ast.AugAssign, around: Around) -> None:
         self._look(node.value, around)
         if isinstance(node.target, ast.Subscript):
             self._look(node.target.value, around)
@@ -191,7 +191,7 @@ class FileWalk:
             self._made.append(read_name)
             self._evaluator.bind(written, self._evaluator.value(read_name))
 
-    def _of_If(self, node: ast.If, around: _Around) -> None:
+    def _of_If(self, node: ast.If, around: Around) -> None:
         self._truth(node.test, "if", around)
         yes, no = self._refined(node.test)
         unused = _is_cold_test(node.test)
@@ -211,20 +211,20 @@ class FileWalk:
             return
         self._evaluator.replace(_merge(if_true, if_false, node))
 
-    def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:
+    def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: Around) -> Environment:
         for name, value in refined.items():
             self._evaluator.bind(name, value)
         self._block(body, around)
         return dict(self._evaluator.environment)
 
-    def _of_While(self, node: ast.While, around: _Around) -> None:
+    def _of_While(self, node: ast.While, around: Around) -> None:
         inner = self._inside(node, around)
         self._truth(node.test, "while", inner)
         self._block(node.body, inner)
         self._truth(node.test, "while", inner)
         self._block(node.orelse, around)
 
-    def _of_For(self, node: ast.For, around: _Around) -> None:
+    def _of_For(self, node: ast.For, around: Around) -> None:
         self._look(node.iter, around)
         self._loop_target(node.target, node.iter)
         self._block(node.body, self._inside(node, around))
@@ -235,22 +235,17 @@ class FileWalk:
     def _loop_target(self, target: ast.expr, iterated: ast.expr) -> None:
         element = self._evaluator.element(iterated)
         name = self._names.of(iterated.func).rpartition(".")[2] if isinstance(iterated, ast.Call) else ""
-        first_is_number = (
-            name in ("enumerate", "items", "named_parameters")
-            and isinstance(target, ast.Tuple)
-            and len(target.elts) == 2
-        )
-        if first_is_number:
-            self._evaluator.assign(target.elts[0], HOST)  # type: ignore[attr-defined]
-            self._evaluator.assign(target.elts[1], element)  # type: ignore[attr-defined]
-        else:
-            self._evaluator.assign(target, element)
+        pair = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
+        if pair and name in ("enumerate", "items", "named_parameters"):
+            self._evaluator.assign(pair[0], HOST)
+            target = pair[1]
+        self._evaluator.assign(target, element)
 
-    def _inside(self, loop: ast.For | ast.AsyncFor | ast.While, around: _Around) -> _Around:
+    def _inside(self, loop: ast.For | ast.AsyncFor | ast.While, around: Around) -> Around:
         place = self._places.of_loop(loop) or around.place or self._places.of_running(loop)
         return replace(around, loops=around.loops + 1, place=place)
 
-    def _of_With(self, node: ast.With | ast.AsyncWith, around: _Around) -> None:
+    def _of_With(self, node: ast.With | ast.AsyncWith, around: Around) -> None:
         for item in node.items:
             self._look(item.context_expr, around)
             if item.optional_vars is not None:
@@ -260,7 +255,7 @@ class FileWalk:
 
     _of_AsyncWith = _of_With
 
-    def _within(self, context: ast.expr, around: _Around) -> _Around:
+    def _within(self, context: ast.expr, around: Around) -> Around:
         if not isinstance(context, ast.Call):
             return around
         name = self._names.of(context.func)
@@ -270,7 +265,7 @@ class FileWalk:
             return replace(around, scope=(*around.scope, str(text)[:80]))
         return replace(around, allowed=_allowed_by([context], self._names) or around.allowed)
 
-    def _of_Try(self, node: ast.Try, around: _Around) -> None:
+    def _of_Try(self, node: ast.Try, around: Around) -> None:
         self._block(node.body, around)
         for handler in node.handlers:
             self._block(handler.body, replace(around, cold=True))
@@ -279,24 +274,20 @@ class FileWalk:
 
     _of_TryStar = _of_Try
 
-    def _of_Match(self, node: ast.Match, around: _Around) -> None:
+    def _of_Match(self, node: ast.Match, around: Around) -> None:
         self._look(node.subject, around)
         for case in node.cases:
             self._block(case.body, around)
 
-    def _of_Assert(self, node: ast.Assert, around: _Around) -> None:
+    def _of_Assert(self, node: ast.Assert, around: Around) -> None:
         self._truth(node.test, "assert", around)
 
-    def _of_Raise(self, node: ast.Raise, around: _Around) -> None:
+    def _of_Raise(self, node: ast.Raise, around: Around) -> None:
         """Skip a raise: what its message costs doesn't matter."""
-
-    def _of_Return(self, node: ast.Return, around: _Around) -> None:
-        if node.value is not None:
-            self._look(node.value, around)
 
     # Expressions
 
-    def _look(self, node: ast.expr, around: _Around) -> None:
+    def _look(self, node: ast.expr, around: Around) -> None:
         """Match the patterns on an expression and all inside of it, innermost first."""
         special = getattr(self, f"_look_{type(node).__name__}", None)
         if special:
@@ -305,18 +296,18 @@ class FileWalk:
         self._children(node, around)
         self._match_patterns(node, around)
 
-    def _children(self, node: ast.AST, around: _Around) -> None:
+    def _children(self, node: ast.AST, around: Around) -> None:
         for child in children(node):
             if isinstance(child, ast.expr):
                 self._look(child, around)
             elif isinstance(child, ast.keyword):
                 self._look(child.value, around)
 
-    def _look_Lambda(self, node: ast.Lambda, around: _Around) -> None:
+    def _look_Lambda(self, node: ast.Lambda, around: Around) -> None:
         """Skip a lambda: it runs elsewhere, if at all."""
 
     def _look_ListComp(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: Around
     ) -> None:
         before = self._evaluator.replace(dict(self._evaluator.environment))
         inner = replace(around, loops=around.loops + 1, place=around.place or self._place_of(node))
@@ -338,11 +329,11 @@ class FileWalk:
 
     _look_SetComp = _look_GeneratorExp = _look_DictComp = _look_ListComp
 
-    def _look_NamedExpr(self, node: ast.NamedExpr, around: _Around) -> None:
+    def _look_NamedExpr(self, node: ast.NamedExpr, around: Around) -> None:
         self._look(node.value, around)
         self._evaluator.assign(node.target, self._evaluator.value(node.value))
 
-    def _look_IfExp(self, node: ast.IfExp, around: _Around) -> None:
+    def _look_IfExp(self, node: ast.IfExp, around: Around) -> None:
         self._truth(node.test, "if", around)
         yes, no = self._refined(node.test)
         for branch, refined in ((node.body, yes), (node.orelse, no)):
@@ -350,29 +341,32 @@ class FileWalk:
             self._look(branch, around)
             self._evaluator.replace(before)
 
-    def _look_BoolOp(self, node: ast.BoolOp, around: _Around) -> None:
-        word = "and" if isinstance(node.op, ast.And) else "or"
+    def _look_BoolOp(self, node: ast.BoolOp, around: Around) -> None:
         before = self._evaluator.environment
-        for value in node.values[:-1]:
-            self._truth(value, word, around)
-            yes, no = self._refined(value)
-            self._evaluator.replace({**self._evaluator.environment, **(yes if word == "and" else no)})
+        self._ask(node.values[:-1], node.op, "and" if isinstance(node.op, ast.And) else "or", around)
         self._look(node.values[-1], around)
         self._evaluator.replace(before)
 
-    def _look_UnaryOp(self, node: ast.UnaryOp, around: _Around) -> None:
+    def _ask(self, values: Sequence[ast.expr], op: ast.boolop, word: str, around: Around) -> None:
+        """Ask for the truth of operands, each with what those before it say of names."""
+        for value in values:
+            self._truth(value, word, around)
+            yes, no = self._refined(value)
+            self._evaluator.replace({**self._evaluator.environment, **(yes if isinstance(op, ast.And) else no)})
+
+    def _look_UnaryOp(self, node: ast.UnaryOp, around: Around) -> None:
         if isinstance(node.op, ast.Not):
             self._truth(node.operand, "not", around)
         else:
             self._children(node, around)
 
-    def _look_JoinedStr(self, node: ast.JoinedStr, around: _Around) -> None:
+    def _look_JoinedStr(self, node: ast.JoinedStr, around: Around) -> None:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self._look(part.value, around)
                 self._match_patterns(part.value, around, shown_by="an f-string")
 
-    def _look_Call(self, node: ast.Call, around: _Around) -> None:
+    def _look_Call(self, node: ast.Call, around: Around) -> None:
         self._children(node, around)
         name = self._names.of(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
@@ -389,7 +383,7 @@ class FileWalk:
                     self._match_patterns(one, around, shown_by=shown)
         self._match_patterns(node, around)
 
-    def _asks_of_elements(self, name: str, of: ast.expr, around: _Around) -> None:
+    def _asks_of_elements(self, name: str, of: ast.expr, around: Around) -> None:
         if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
             before = self._evaluator.replace(dict(self._evaluator.environment))
             for generator in of.generators:
@@ -408,16 +402,11 @@ class FileWalk:
             return call.func.attr
         return f"{owner}.{call.func.attr}" if owner in _SHOWN else ""
 
-    def _truth(self, node: ast.expr, word: str, around: _Around) -> None:
+    def _truth(self, node: ast.expr, word: str, around: Around) -> None:
         """Python asks for the truth value of an expression: of its parts, where it is `and`, `or` or `not`."""
         if isinstance(node, ast.BoolOp):
             before = self._evaluator.environment
-            for value in node.values:
-                self._truth(value, word, around)
-                yes, no = self._refined(value)
-                self._evaluator.replace(
-                    {**self._evaluator.environment, **(yes if isinstance(node.op, ast.And) else no)}
-                )
+            self._ask(node.values, node.op, word, around)
             self._evaluator.replace(before)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self._truth(node.operand, word, around)
@@ -425,7 +414,7 @@ class FileWalk:
             self._look(node, around)
             self._match_patterns(node, around, question=word)
 
-    def _match_patterns(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
+    def _match_patterns(self, node: ast.expr, around: Around, question: str = "", shown_by: str = "") -> None:
         kind = "question" if question else "shown" if shown_by else type(node)
         patterns = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
         if not patterns:
@@ -433,10 +422,7 @@ class FileWalk:
         site = LintSite(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
         hit = next((hit for pattern in patterns if (hit := pattern.find(site))), None)
         if hit:
-            at = (node.lineno, node.col_offset, hit.rule)
-            in_loop = around.loops > 0
-            match = Found(hit, node, around.function, around.scope, around.place, in_loop, around.guard, around.allowed)
-            self._found.setdefault(at, match)
+            self._found.setdefault((node.lineno, node.col_offset, hit.rule), Found(hit, node, around))
 
     # Conditions
 
@@ -450,18 +436,15 @@ class FileWalk:
             for value in test.values:
                 both |= self._refined(value)[0]
             return both, {}
-        if not isinstance(test, ast.Call) or len(test.args) < 1 or not (written := key(test.args[0])):
+        is_type = matched("isinstance($x, $type)", test)
+        asked = is_type or matched("torch.is_tensor($x)", test, self._names.of)
+        if not asked or not (written := key(asked.x)):
             return {}, {}
-        name = self._names.of(test.func)
-        is_type = name == "isinstance" and len(test.args) == 2
-        if name == "torch.is_tensor" or (
-            is_type and self._names.of(test.args[1]) in ("torch.Tensor", "torch.nn.Parameter")
-        ):
-            as_known = self._evaluator.value(test.args[0])
-            return {
-                written: as_known if as_known.kind in (ValueKind.CPU, ValueKind.TENSOR, ValueKind.BATCH) else TENSOR
-            }, {written: HOST}
-        return ({written: HOST}, {}) if is_type and not _mentions_tensor(test.args[1]) else ({}, {})
+        if is_type and self._names.of(is_type.type) not in ("torch.Tensor", "torch.nn.Parameter"):
+            return ({}, {}) if _mentions_tensor(is_type.type) else ({written: HOST}, {})
+        known_as = self._evaluator.value(asked.x)
+        is_tensor = known_as.kind in (ValueKind.CPU, ValueKind.TENSOR, ValueKind.BATCH)
+        return {written: known_as if is_tensor else TENSOR}, {written: HOST}
 
 
 def _as_read(target: ast.expr) -> ast.expr:
@@ -476,11 +459,7 @@ def _guard(test: ast.expr) -> str:
 
 def _made_once(node: ast.If) -> str:
     """Return a condition as written if what it guards is made where it isn't there yet: `if self.mask is None`."""
-    missing = {
-        key(part.left)
-        for part in walk(node.test)
-        if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Is) and constant(part.comparators[0]) is None
-    }
+    missing = {key(test.x) for part in walk(node.test) if (test := matched("$x is None", part))}
     made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
     return _short(node.test) if any("." in name for name in missing & made) else ""
 
@@ -501,26 +480,19 @@ def _gives_up(body: Sequence[ast.stmt]) -> bool:
 
 def _is_cold_test(test: ast.expr) -> str:
     """Return the branch that doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
-    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-    inner = test.operand if isinstance(test, ast.UnaryOp) and negated else test
-    if isinstance(inner, ast.Call):
-        name = key(inner.func)
+    negation = matched("not $test", test)
+    inner, yes, no = (negation.test, "else", "body") if negation else (test, "body", "else")
+    if call := matched("$function(...)", inner):
+        name = key(call.function)
         if _COLD.search(name):
-            return "else" if negated else "body"
-        if name.endswith("cuda.is_available"):
-            return "body" if negated else "else"
-    if (
-        isinstance(inner, ast.Compare)
-        and len(inner.ops) == 1
-        and any(is_cpu(side) or constant(side) in _OTHERS for side in (inner.left, *inner.comparators))
-    ):
-        return "body" if isinstance(inner.ops[0], ast.Eq) else "else" if isinstance(inner.ops[0], ast.NotEq) else ""
-    if (
-        isinstance(inner, ast.Compare)
-        and len(inner.ops) == 1
-        and any(constant(side) == "cuda" for side in (inner.left, *inner.comparators))
-    ):
-        return "else" if isinstance(inner.ops[0], ast.Eq) else "body" if isinstance(inner.ops[0], ast.NotEq) else ""
+            return yes
+        return no if name.endswith("cuda.is_available") else ""
+    same = matched("$a == $b", inner)
+    sides = vars(same or matched("$a != $b", inner) or SimpleNamespace()).values()
+    if any(is_cpu(side) or constant(side) in _OTHERS for side in sides):
+        return yes if same else no
+    if any(constant(side) == "cuda" for side in sides):
+        return no if same else yes
     return ""
 
 

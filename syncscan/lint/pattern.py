@@ -71,8 +71,8 @@ class LintSite(msgspec.Struct, frozen=True):
     def matched(self, pattern: str) -> SimpleNamespace | None:
         """Return what the variables of a code pattern stand for; a method's `$x` for no module."""
         match, called = matched(pattern, self.node, self.evaluator.names.of), getattr(self.node, "func", None)
-        of_module = isinstance(called, ast.Attribute) and self._is_of_module(called)
-        return None if of_module and match and getattr(match, "x", None) is called.value else match
+        module = called.value if isinstance(called, ast.Attribute) and self._is_of_module(called) else None
+        return None if match and module and vars(match).get("x") is module else match
 
     def method(self, *names: str) -> ast.expr | None:
         """Return the receiver if the node is a call of a method with one of these names."""

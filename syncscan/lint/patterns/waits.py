@@ -12,7 +12,7 @@ from syncscan.lint.values import ValueKind
 
 @pattern(ast.Call, rules="anomaly-mode batch-norm-momentum")
 def settings(site: LintSite) -> Hit | None:
-    """`set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, wherever they are."""
+    """`set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, anywhere."""
     call, name = site.call, site.torch(site.call)
     on = name == "autograd.detect_anomaly"
     on = on or (name == "autograd.set_detect_anomaly" and is_true(argument(call, "mode", 0)))
