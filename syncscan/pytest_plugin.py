@@ -162,7 +162,7 @@ def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: WatchedTes
 
     dry = watched.dry
     assert dry is not None
-    _page(item, watched)
+    _report(item, watched)
     of_races = limit.mark == "no_races"
     text = failure.of_races(dry.analysis.races) if of_races else failure.of_guarded(limit, watched.syncs)
     if text:
@@ -173,15 +173,16 @@ def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: WatchedTes
         item.warn(NotUnderstood(f"{item.nodeid} met its limit in a dry run, without a GPU. {dry.said}"))
 
 
-def _page(item: pytest.Item, watched: WatchedTest) -> None:
-    """Write the HTML report of a dry run, which has no trace to keep."""
+def _report(item: pytest.Item, watched: WatchedTest) -> None:
+    """Write the HTML report, beside a trace that is kept; a dry run has none."""
     folder = item.config.getoption("--syncscan-report")
     if folder is None or watched.analysis is None:
         return
     from syncscan import files, report
 
+    name = watched.trace.name.partition(".")[0] if watched.trace is not None else _name(item)
     folder.mkdir(parents=True, exist_ok=True)
-    files.write(folder / f"{_name(item)}.html", [report.render(watched.analysis, "html").encode()], force=True)
+    files.write(folder / f"{name}.html", [report.render(watched.analysis, "html").encode()], force=True)
 
 
 def _is_dry(item: pytest.Item, limit: SyncLimit) -> bool:
@@ -202,16 +203,6 @@ def _will_be_dry(item: pytest.Item) -> bool:
 
 def _name(item: pytest.Item) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", item.nodeid).strip("_")
-
-
-def _report(item: pytest.Item, watched: WatchedTest) -> None:
-    """Write the HTML report beside a trace that is kept."""
-    if item.config.getoption("--syncscan-report") is None or watched.trace is None or watched.analysis is None:
-        return
-    from syncscan import files, report
-
-    page = watched.trace.with_name(watched.trace.name.partition(".")[0] + ".html")
-    files.write(page, [report.render(watched.analysis, "html").encode()], force=True)
 
 
 def _mark(item: pytest.Item) -> pytest.Mark | None:

@@ -54,13 +54,18 @@ _TERSE = {"generic_jump": "Data-dependent branching: Python branches on a tensor
 """Reasons that are names inside dynamo, by their first word, in words."""
 
 
+Place = tuple[str, int, str]
+"""File, line and function."""
+NOWHERE: Place = ("", -1, "")
+
+
 class Compiling:
     """Listens to dynamo from now on, until `close`."""
 
     def __init__(self) -> None:
         self._events: dict[CompileEvent, int] = {}
-        self._frames: dict[str, tuple[str, str, int]] = {}
-        """Function, file and first line of each code object that was compiled, by dynamo's number of it."""
+        self._frames: dict[str, Place] = {}
+        """File, first line and function of each code object that was compiled, by dynamo's number of it."""
         self._broke_at: dict[str, tuple[str, int]] = {}
         self._with_graph: set[str] = set()
         """Frames that have a graph, until the whole frame is compiled."""
@@ -136,27 +141,26 @@ class Compiling:
             return
         self._count += 1
         self._take_breaks(frame)
+        code = self._frames.get(frame, NOWHERE)
         if graphless := str(metrics.get("cudagraph_skip_reason") or ""):
-            function, file, first = self._frames.get(frame, ("", "", -1))
             why = graphless.partition("\n")[0].removeprefix(_SKIPPED_GRAPH).removesuffix(". Found from : ")
-            self._add(CompileKind.NO_CUDA_GRAPH, why, "", (file, first, function), (function, file, first))
+            self._add(CompileKind.NO_CUDA_GRAPH, why, "", code, code)
         reason, hint = _in_short(
             str(metrics.get("fail_reason") or metrics.get("fail_type") or self._unsaid(frame, metrics))
         )
         if reason and not any(nothing in reason for nothing in _NOTHING_IN_IT):
-            function, file, first = self._frames.get(frame, ("", "", -1))
             broke = (metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno"))
-            at, line = (broke[0], _line(broke[1])) if all(broke) else self._broke_at.get(frame, (file, first))
-            self._add(CompileKind.SKIPPED, reason, hint, (str(at), line, function), (function, file, first))
+            at, line = (broke[0], _line(broke[1])) if all(broke) else self._broke_at.get(frame, code[:2])
+            self._add(CompileKind.SKIPPED, reason, hint, (str(at), line, code[2]), code)
         self._broke_at.pop(frame, None)
         self._with_graph.discard(frame)
 
-    def _code(self, metrics: Mapping[str, Any]) -> tuple[str, str, int]:
-        """Return function, file and first line of what was compiled; of a resumed function, those of the whole one."""
+    def _code(self, metrics: Mapping[str, Any]) -> Place:
+        """Return file, first line and function of what was compiled; of a resumed function, those of the whole one."""
         name, file = str(metrics["co_name"]), str(metrics.get("co_filename"))
         function, first = _function(name), _line(metrics.get("co_firstlineno"))
-        whole = (line for known, at, line in self._frames.values() if (known, at) == (function, file) and line <= first)
-        return function, file, first if function == name else max(whole, default=first)
+        whole = (line for at, line, known in self._frames.values() if (known, at) == (function, file) and line <= first)
+        return file, first if function == name else max(whole, default=first), function
 
     def _unsaid(self, frame: str, metrics: Mapping[str, Any]) -> str:
         """Return why a frame without a recorded failure was skipped; empty where it wasn't.
@@ -174,9 +178,9 @@ class Compiling:
     def _recompiled(self, frame: str, payload: str) -> None:
         """Take up a failed guard of a frame's code; the last compilation is tried first, so its reason comes first."""
         reasons = json.loads(payload) if payload.lstrip().startswith("[") else [payload]
-        function, file, first = self._frames.get(frame, ("", "", -1))
+        code = self._frames.get(frame, NOWHERE)
         reason = re.sub(r"^\d+/\d+(?:_\d+)?: ", "", str(reasons[0])) if reasons else ""
-        self._add(CompileKind.RECOMPILED, reason, "", (file, first, function), (function, file, first))
+        self._add(CompileKind.RECOMPILED, reason, "", code, code)
 
     def _take_breaks(self, frame: str) -> None:
         """Take up the graph breaks that were listed since, all of one frame."""
@@ -188,15 +192,12 @@ class Compiling:
             if not stack or not getattr(broken, "graph_break", True):
                 continue
             at = next((s for s in reversed(stack) if not is_library(s[0])), stack[-1])
-            outermost = stack[0]
-            code = self._frames.get(frame) or (outermost[2], outermost[0], -1)
+            code = self._frames.get(frame) or (stack[0][0], -1, stack[0][2])
             reason, hint = _in_short(str(broken.reason))
             self._add(CompileKind.BREAK, reason, hint, at, code)
         self._listed = len(listed)
 
-    def _add(
-        self, kind: CompileKind, reason: str, hint: str, at: tuple[str, int, str], frame: tuple[str, str, int]
-    ) -> None:
+    def _add(self, kind: CompileKind, reason: str, hint: str, at: Place, frame: Place) -> None:
         event = CompileEvent(
             kind=kind,
             reason=reason[:MOST_TEXT],
@@ -204,9 +205,9 @@ class Compiling:
             file=at[0],
             line=at[1],
             function=at[2],
-            frame=frame[0],
-            frame_file=frame[1],
-            frame_line=frame[2],
+            frame=frame[2],
+            frame_file=frame[0],
+            frame_line=frame[1],
         )
         if event not in self._events and len(self._events) >= MOST_EVENTS:
             self._left_out += 1

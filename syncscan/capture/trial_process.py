@@ -189,7 +189,7 @@ def _run_script(order: TrialOrder, steps: Steps) -> int:
 def _run_function(order: TrialOrder, steps: Steps) -> int:
     del sys.path[0]  # what led to syncscan; the script's folder takes its place
     try:
-        for returned in _calls(target.load(order.target).function(order.function)):
+        for returned in _calls(target.function_of(order.target, order.function)):
             steps.ended(returned)
     except TrialComplete:
         return 0

@@ -220,7 +220,7 @@ def _run(job: ProgramJob, codes: _Codes, steps: _OptimizerSteps) -> Exit:
         ends = _ComparisonComplete
         return run_main(job.target, job.arguments, module=job.module, ends_quietly=ends, code_of=codes.of)
     try:
-        function = targets.load(job.target).function(job.function)
+        function = targets.function_of(job.target, job.function)
         for _ in range(job.steps + 1 if job.steps else 4):
             steps.ended(function())
     except _ComparisonComplete:

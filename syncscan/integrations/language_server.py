@@ -8,6 +8,8 @@ verified.
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import tempfile
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
@@ -176,7 +178,7 @@ class _ServerState:
 def newest_recording(folder: Path) -> Path | None:
     """Return the newest trace or saved analysis below a folder; None without one."""
     newest: tuple[float, Path] | None = None
-    for path in _walk(folder):
+    for path in itertools.islice(_walk(folder), MOST_FILES):
         if any(path.match(glob) for glob in RECORDINGS):
             changed = path.stat().st_mtime
             if newest is None or changed > newest[0]:
@@ -185,18 +187,9 @@ def newest_recording(folder: Path) -> Path | None:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    left, folders = MOST_FILES, [folder]
-    while folders and left > 0:
-        try:
-            entries = sorted(folders.pop().iterdir())
-        except OSError:
-            continue
-        for entry in entries:
-            left -= 1
-            if entry.is_dir() and not entry.is_symlink():
-                folders += [entry] if entry.name not in _SKIPPED else []
-            elif entry.is_file():
-                yield entry
+    for at, folders, files in os.walk(folder):
+        folders[:] = sorted(set(folders) - _SKIPPED)
+        yield from (Path(at, file) for file in sorted(files))
 
 
 def lint_text(path: str, text: str) -> Sequence[LintWarning]:

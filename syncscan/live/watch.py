@@ -29,7 +29,7 @@ from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMa
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import clean_name
 from syncscan.errors import UsageError
-from syncscan.live.alarm import Alarms, Usual
+from syncscan.live.alarm import Alarms, Growth, Usual
 from syncscan.live.hooks import safely
 from syncscan.live.metrics import Sink, close
 from syncscan.live.other_threads import LateSamples, OtherThreads
@@ -311,7 +311,7 @@ class Watch:
             last = end
         self._last_end = last
         for growth in self._alarms.add(*self._usual.add(rows, ends)):
-            self._alarm(growth.key, growth.before, growth.now)
+            self._alarm(growth)
 
     _last_end: int | None = None
 
@@ -348,17 +348,16 @@ class Watch:
         self._tally = Tally()
         self._write(window)
 
-    def _alarm(self, key: Key, before: float, now: float) -> None:
-        rule = self._tally.rule(key)
-        file, line, function = key
+    def _alarm(self, growth: Growth) -> None:
+        file, line, function = growth.key
         alarm = Alarm(
             at=time.time(),
             file=file,
             line=line,
             function=function,
-            rule=rule,
-            before=round(before, 4),
-            now=round(now, 4),
+            rule=self._tally.rule(growth.key),
+            before=round(growth.before, 4),
+            now=round(growth.now, 4),
             total_steps=self.steps,
         )
         self.alarms = [*self.alarms, alarm][-100:]

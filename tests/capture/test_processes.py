@@ -242,7 +242,7 @@ def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:
             "steps": 5,
             "marked_by": "SGD.step()",
         }
-        row |= {"complete": True, "failed": None, "stopped": True}
+        row |= {"exit_code": 0, "complete": True, "failed": None, "stopped": True}
         (tmp_path / f"{rank}.json").write_text(json.dumps(row))
     (tmp_path / "2.json").write_text("{")
     assert [run.rank for run in processes.runs(tmp_path)] == [0, 1]
