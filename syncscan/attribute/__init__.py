@@ -27,7 +27,7 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
-from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
+from syncscan.model.finding import Attribution, Confidence, Phase, Source, SyncPoint, Use
 from syncscan.model.slice_names import program_op
 from syncscan.model.trace import NONE, Trace
 
@@ -112,15 +112,6 @@ class _Origins(NamedTuple):
 _Names = tuple[str, ...]
 
 
-class _Site(NamedTuple):
-    """Fields of an `Attribution` that sync points of one call site share: all but phase, thread and step."""
-
-    first: tuple[str, _Names, _Names, _Names, Source | None, Source | None, str]
-    """The fields `op` to `owner`."""
-    last: tuple[Confidence, str, bool, Use]
-    """The fields from `confidence` on."""
-
-
 class _Attributor:
     def __init__(self, trace: Trace, points: Sequence[SyncPoint], files: SourceFiles) -> None:
         self.trace = trace
@@ -130,7 +121,8 @@ class _Attributor:
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
         self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
-        self.sites: dict[tuple[Any, ...], _Site] = {}
+        self.sites: dict[tuple[Any, ...], Attribution] = {}
+        """Attributions that sync points of one call site share, all but phase, thread and step."""
         # Sites of one program share frames, so what follows from frames is computed once per frame.
         self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
         self.candidates = cache(partial(candidates, files=self.files))
@@ -164,9 +156,11 @@ class _Attributor:
             ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
             site = self._site_of(point, led, stack, ops, place.names.scopes, root)
             number = step.number if step else None
-            yield Attribution(*site.first, phase, self.threads[point.track], number, *site.last)
+            yield replace(site, phase=phase, thread=self.threads[point.track], step=number)
 
-    def _site_of(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
+    def _site_of(
+        self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str
+    ) -> Attribution:
         led = "" if forward == NONE else self.trace.name(forward)
         key = stack, ops, scopes, led, point.api, point.diagnosis.use
         site = self.sites.get(key)
@@ -174,14 +168,28 @@ class _Attributor:
             site = self.sites[key] = self._site(point, forward, stack, ops, scopes, root)
         return site
 
-    def _site(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
+    def _site(
+        self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str
+    ) -> Attribution:
         place = stack.place
         source = self._with_candidates(place.user, point, forward, stack, ops)
         confidence = Confidence.HIGH if stack.recorded or place.user else Confidence.MEDIUM
         path = self.path_in_program(place.user.file, root) if place.user else ""
-        return _Site(
-            (program_op(ops), ops, scopes, stack.module, source, place.framework, place.owner),
-            (confidence, path, place.in_loop, self._use(point, source, place.owner, ops)),
+        return Attribution(
+            op=program_op(ops),
+            op_stack=ops,
+            scope=scopes,
+            module=stack.module,
+            source=source,
+            framework=place.framework,
+            owner=place.owner,
+            phase=Phase.OTHER,
+            thread="",
+            step=None,
+            confidence=confidence,
+            path=path,
+            in_loop=place.in_loop,
+            use=self._use(point, source, place.owner, ops),
         )
 
     def _frames_around(self, rows: Int64) -> list[tuple[str, ...]]:

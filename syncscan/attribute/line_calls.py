@@ -110,11 +110,7 @@ _COPIES = frozenset("to cuda as_tensor asarray tensor".split())
 def settled(
     points: Sequence[SyncPoint], places: Sequence[Attribution], files: SourceFiles = OWN
 ) -> tuple[SyncPoint, ...]:
-    """Return the sync points with the diagnosis that their rule gives once the source line is known.
-
-    Args:
-        files: source files that may be read.
-    """
+    """Return the sync points with the diagnosis that their rule gives once the source line is known."""
     known: dict[Source, bool] = {}
     return tuple(_settle(point, place.source, files, known) for point, place in zip(points, places, strict=True))
 

@@ -42,11 +42,7 @@ _LIKELY = (
 
 
 def with_protected(trace: Trace, points: Sequence[SyncPoint], places: Sequence[Attribution]) -> tuple[SyncPoint, ...]:
-    """Return the sync points, with what they protect in place of the advice to remove them.
-
-    Args:
-        trace: a dry run, or a recording.
-    """
+    """Return the sync points, with what they protect in place of the advice to remove them."""
     capture = trace.info.capture
     if capture.pretended:
         at = {_site(use.wait): use for use in capture.protected}

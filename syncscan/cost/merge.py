@@ -20,15 +20,9 @@ _ORDER = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 
 def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
     """Merge sync points across steps to findings, ordered by bubble and wait, worst first and `info` last."""
-    groups: dict[tuple[Any, ...], list[Occurrence]] = {}
-    occurrences_by_key: dict[tuple[Any, ...], list[Occurrence]] = {}
-    for o in occurrences:
-        d, w = o.sync.diagnosis, o.where
-        told_by = d, w.scope, w.op, w.path, w.source, w.framework, w.owner, w.phase  # the parts of the key
-        group = occurrences_by_key.get(told_by)
-        if group is None:
-            group = occurrences_by_key[told_by] = groups.setdefault(_key(o), [])
-        group.append(o)
+    groups: defaultdict[tuple[Any, ...], list[Occurrence]] = defaultdict(list)
+    for occurrence in occurrences:
+        groups[_key(occurrence)].append(occurrence)
     held = times_held([*groups.values()])
     findings = [_finding(key, group, ns, step) for (key, group), ns in zip(groups.items(), held, strict=True)]
     return tuple(sorted(findings, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))

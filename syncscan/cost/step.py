@@ -57,9 +57,6 @@ def step_summary(
     A step's time is throughput, with host and device done: the longer of the host's period (from one step's begin to
     the next) and the device's (from one step's first or last work to the next step's). It is never less than the
     device's busy time, since pipelined steps overlap on the device.
-
-    Args:
-        processes: the processes of the trace's file, if it holds several.
     """
     steps = steps_of(trace)
     if trace.info.capture.pretended:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.detect.blocking_call import CallColumns, columns_of
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
-from syncscan.detect.neighbours import Neighbours, Windows
+from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.rule_set import OneRule, RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
@@ -39,23 +38,14 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 
 def calls_of(trace: Trace) -> Iterator[Call]:
     """Yield the blocking calls of a trace as rules see them, ordered by thread and time."""
-    neighbours = Neighbours(trace)
+    neighbours, slices = Neighbours(trace), trace.slices
     calls = blocking_calls(trace, trace.kept(DeviceWork))
-    columns = columns_of(calls)
-    paths = list(map(trace.kept(Paths).to, columns.arounds.tolist()))
-    places, (earlier, later) = places_of(trace, calls, columns, paths), _surroundings(neighbours, trace, columns)
-    texts = neighbours.texts
-    for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
+    paths = [trace.kept(Paths).to(call.around) for call in calls]
+    for facts, path, place in zip(calls, paths, places_of(trace, calls, paths), strict=True):
+        op = path.worker  # what the program called
+        begin, end = (facts.ts, facts.end) if op == NONE else (slices.ts.item(op), slices.end.item(op))
+        before, after = neighbours.before(facts.track, begin, path), neighbours.after(facts.track, end)
         yield Call(facts, trace, neighbours, path, place, before, after)
-
-
-def _surroundings(neighbours: Neighbours, trace: Trace, calls: CallColumns) -> tuple[Windows, Windows]:
-    """Return the names before and after each call, or the outermost op around it that does work itself."""
-    arounds = neighbours.around_each(calls.arounds)
-    worker = arounds.workers
-    begin = np.where(worker == NONE, calls.begins, trace.slices.ts[worker])
-    end = np.where(worker == NONE, calls.ends, trace.slices.end[worker])
-    return neighbours.before_each(calls.tracks, begin, arounds), neighbours.after_each(calls.tracks, end)
 
 
 def catalogue() -> tuple[RuleDoc, ...]:

@@ -375,12 +375,7 @@ AT_ONCE_NS = 20_000
 
 
 class HeldCopies:
-    """Finds until when work of other streams blocked the copies of one trace.
-
-    Args:
-        trace: trace with the copies.
-        awaited: what its calls waited for, with its events.
-    """
+    """Finds until when work of other streams blocked the copies of one trace."""
 
     def __init__(self, trace: Trace, awaited: AwaitedWork) -> None:
         self._trace, self._work, self._awaited = trace, awaited.work, awaited

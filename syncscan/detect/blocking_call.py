@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
-from syncscan.model.arrays import Int64
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import NONE, Trace
@@ -68,26 +65,6 @@ class BlockingCall(msgspec.Struct, frozen=True):
     def synchronizes(self) -> bool:
         """Whether it synchronizes a device, stream or event without a copy."""
         return not self.copy and any(is_synchronize(api) or api.endswith(" Sync") for api in self.apis)
-
-
-class CallColumns(NamedTuple):
-    """Tracks and times of some calls."""
-
-    tracks: Int64
-    begins: Int64
-    ends: Int64
-    arounds: Int64
-    """See `BlockingCall.around`."""
-
-
-def columns_of(calls: Sequence[BlockingCall]) -> CallColumns:
-    """Return tracks, times and surroundings of these calls as columns."""
-    return CallColumns(
-        np.array([call.track for call in calls], np.int64),
-        np.array([call.ts for call in calls], np.int64),
-        np.array([call.end for call in calls], np.int64),
-        np.array([call.around for call in calls], np.int64),
-    )
 
 
 @lru_cache(1 << 10)

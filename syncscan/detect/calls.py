@@ -114,12 +114,7 @@ class _RuntimeCalls:
         return np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
 
     def of_launches(self, row: int, launches: int) -> BlockingCall:
-        """Return the launch that represents all if every launch waits for its kernel.
-
-        Args:
-            row: its runtime slice.
-            launches: number of launches that wait.
-        """
+        """Return the launch that represents all if every launch waits for its kernel."""
         rows, track = np.array([row]), int(self._trace.slices.track[row])
         (api,) = self._apis(rows)
         (place,) = places = self._awaited.last_launches(rows)

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from syncscan.detect.blocking_call import BlockingCall, CallColumns
+from syncscan.detect.blocking_call import BlockingCall
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path
 from syncscan.facts.recorded_stacks import RecordedStacks
@@ -79,12 +79,7 @@ class CodePlace:
         return _runs(self.frames_in_libraries, names)
 
     def in_library_function_of(self, *names: str, files: tuple[str, ...] = ("",)) -> bool:
-        """Return whether the function of a library frame has one of these names.
-
-        Args:
-            names: the names.
-            files: texts of which the path of its file contains one.
-        """
+        """Return whether the function of a library frame has one of these names."""
         return any(
             frame.function in names and any(text in frame.file for text in files) for frame in self.frames_in_libraries
         )
@@ -143,28 +138,17 @@ class CodePlace:
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
 
-def places_of(
-    trace: Trace, calls: Sequence[BlockingCall], columns: CallColumns, paths: Sequence[Path]
-) -> list[CodePlace]:
-    """Return the places of these calls, as one object for equal places.
-
-    Args:
-        trace: trace with the calls.
-        calls, columns: the calls, and their tracks and times.
-        paths: chain of ops and scopes around each call.
-    """
-    every = _frames(trace, calls, columns, paths)
-    known: dict[tuple[tuple[str, ...], tuple[str, ...]], CodePlace] = {}
-    sites = [(path.names.scopes, frames) for path, frames in zip(paths, every, strict=True)]
-    return [known.get(site) or known.setdefault(site, CodePlace(*site)) for site in sites]
+def places_of(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> list[CodePlace]:
+    """Return the places of these calls, given the ops and scopes around each, as one object for equal places."""
+    place = cache(CodePlace)
+    return [place(path.names.scopes, frames) for path, frames in zip(paths, _frames(trace, calls, paths), strict=True)]
 
 
-def _frames(
-    trace: Trace, calls: Sequence[BlockingCall], columns: CallColumns, paths: Sequence[Path]
-) -> list[tuple[str, ...]]:
+def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> list[tuple[str, ...]]:
     """Return the Python frames around each call: the profiler's, else those that capture recorded for the call."""
     if len(trace.frames):
-        return frames_around(trace, columns.tracks, columns.begins, columns.ends)
+        tracks, begins, ends = np.array([(call.track, call.ts, call.end) for call in calls], np.int64).reshape(-1, 3).T
+        return frames_around(trace, tracks, begins, ends)
     first, last = (np.array([call.rows[at] for call in calls], np.int64) for at in (0, -1))
     outermost = np.array([path.ops[0] if path.ops else NONE for path in paths], np.int64)
     recorded = trace.kept(RecordedStacks).of_each(first, last, outermost)

@@ -69,9 +69,6 @@ class OneRule:
 
         Calls of one rule and title get the fix that most of them have: of a replay buffer's copies, a small one isn't
         taken as a constant.
-
-        Args:
-            points: sync points of the calls.
         """
         settled = list(points)
         for numbers in self._sites.values():

@@ -20,12 +20,7 @@ def device_works(step: StepSummary) -> str:
 
 
 def shares(recorded: float, unprofiled: float, basis: ShareBasis | None, of: str = "") -> str:
-    """Return two shares of a step in words; the recorded one alone where they hardly differ.
-
-    Args:
-        recorded: share of the step in the trace.
-        unprofiled: share of the step without the profiler.
-    """
+    """Return two shares of a step in words; the recorded one alone where they hardly differ."""
     if alike(recorded, unprofiled):
         return f"{recorded:.0%}{of}"
     return f"{recorded:.0%}{of} in the trace, {without_profiler(unprofiled, basis)}"

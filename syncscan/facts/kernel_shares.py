@@ -44,11 +44,7 @@ class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
-    """Return the kernels that take most of a step, by name, the longest first.
-
-    Args:
-        most: how many to return, `MOST` at most.
-    """
+    """Return the kernels that take most of a step, by name, the longest first."""
     return _all_shares(trace)[:most]
 
 

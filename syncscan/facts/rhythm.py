@@ -45,12 +45,7 @@ def period_of(times: Sequence[float]) -> int:
 
 
 def places(times: Sequence[float], period: int) -> list[float]:
-    """Return the median time at each place of a period.
-
-    Args:
-        times: the times of consecutive steps, at least one period.
-        period: the period in steps.
-    """
+    """Return the median time at each place of a period."""
     return [median(times[place::period]) for place in range(period)]
 
 

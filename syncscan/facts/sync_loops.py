@@ -31,11 +31,7 @@ class LoopHolder(enum.Enum):
 
 
 class SyncLoops:
-    """Finds the loops around syncs of a trace, by capture's stacks or the profiler's frames.
-
-    Args:
-        trace: the trace whose syncs they are.
-    """
+    """Finds the loops around syncs of a trace, by capture's stacks or the profiler's frames."""
 
     def __init__(self, trace: Trace) -> None:
         lines = trace.info.capture.lines

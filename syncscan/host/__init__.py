@@ -13,9 +13,5 @@ from syncscan.model.trace import Trace
 
 
 def host_of(trace: Trace, step: StepSummary, findings: Sequence[Finding]) -> Host:
-    """Return where the host's time goes.
-
-    Args:
-        step: the step with its verdict and, if measured, the scale of host times.
-    """
+    """Return where the host's time goes."""
     return Host(sampled=sampled_of(trace, step.unprofiled_us), counted=counted_host(trace, step, findings))

@@ -48,9 +48,6 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     With a known scale (`step.host_scale`), all times but waits are the recorded ones on that scale, and waits are the
     rest of the undisturbed step. Without one, times are as recorded and add up to the host's recorded step.
 
-    Args:
-        findings: sync findings, which tell which calls waited and for how long.
-
     Returns:
         None without steps, ops and calls, or device work (ops then work themselves), and if waits can't be measured.
     """

@@ -14,11 +14,7 @@ SETTLED = 8
 
 
 def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
-    """Return the summary of a run; None if capture stored none, or disturbed all of its steps.
-
-    Args:
-        record: the record, as capture stored it.
-    """
+    """Return the summary of a run; None if capture stored none, or disturbed all of its steps."""
     if record is None:
         return None
     disturbed = {k for row in record.disturbed for k in range(row.first, min(row.end, len(record.steps_us)))}

@@ -47,11 +47,7 @@ def load(
 
 
 def parse(text: bytes, name: str) -> Trace:
-    """Read a trace that is in memory.
-
-    Args:
-        name: named in messages and in the result's `info`.
-    """
+    """Read a trace that is in memory."""
     with uncollected():
         return _read(in_memory(text, name), name, PIECE, None, None)
 

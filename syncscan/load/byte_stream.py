@@ -153,12 +153,7 @@ def _remote(name: str) -> tuple[IO[bytes], int]:
 
 
 class _Pipe(io.RawIOBase):
-    """A pipe whose reads return at least `MAGIC` bytes, as long as there are any.
-
-    Args:
-        raw: the stream to read from.
-        borrowed: whether the caller owns and closes it.
-    """
+    """A pipe whose reads return at least `MAGIC` bytes, as long as there are any."""
 
     def __init__(self, raw: IO[bytes], borrowed: bool) -> None:
         self._raw, self._borrowed = cast(io.RawIOBase, raw), borrowed

@@ -38,9 +38,6 @@ class Table:
 
     Values are copied into blocks at once, while they are in the processor's cache: joining thousands of small arrays at
     the end took twice as long. The first blocks are as small as their portions.
-
-    Args:
-        types: name → numpy dtype of each column.
     """
 
     def __init__(self, types: Mapping[str, Any]) -> None:

@@ -21,11 +21,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class TopLevelKeys(Mapping[str, Any]):
-    """The top-level keys of a trace except its events, with their values; long ones are parsed on demand.
-
-    Args:
-        values: values as parsed JSON or as text.
-    """
+    """The top-level keys of a trace except its events, with their values; long ones are parsed on demand."""
 
     def __init__(self, values: Mapping[str, Any | msgspec.Raw]) -> None:
         self._values = {key: value for key, value in values.items() if key != "traceEvents"}

@@ -210,11 +210,7 @@ class LoopHeads:
         return (*begins.tolist(), self._over(begins, begin + count * length, loads))
 
     def lie_in_rounds(self, begin: int, count: int, length: int) -> bool:
-        """Return whether loaders and optimizers, if there are several, are in every round; else it is an inner loop.
-
-        Args:
-            begin, count, length: see `bounds`.
-        """
+        """Return whether loaders and optimizers, if there are several, are in every round; else it is an inner loop."""
         marks = self._loaders + self._optimizers
         if marks[-1] < 2:
             return True

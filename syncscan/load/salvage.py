@@ -92,11 +92,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 class Salvage:
-    """Reads events one by one, across any damage.
-
-    Args:
-        damage: counts what was repaired or left out.
-    """
+    """Reads events one by one, across any damage."""
 
     def __init__(self, damage: Damage) -> None:
         self.place = ListPosition.BETWEEN_EVENTS

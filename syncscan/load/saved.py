@@ -62,10 +62,6 @@ def is_saved(begin: bytes) -> bool:
 def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
     """Open a trace whose events are needed.
 
-    Args:
-        path: path of the trace.
-        rebuilt: whether events rebuilt from a saved analysis suffice.
-
     Raises:
         UsageError: it is a saved analysis, without the events as recorded.
     """

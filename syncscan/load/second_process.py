@@ -38,9 +38,6 @@ def possible() -> bool:
 def second_process(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     """Compute a value in a child process, which is gone afterwards.
 
-    Args:
-        work: computes the value, which is pickled.
-
     Yields:
         A function that waits for the value and returns it; None if the child failed.
 

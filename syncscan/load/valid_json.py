@@ -118,11 +118,7 @@ def _join(salvaged: list[Salvaged]) -> bytes:
 
 
 def _is_valid(events: bytes, listed: bytes | memoryview) -> bool:
-    """Return whether strict readers accept these events: UTF-8, all of them objects, no escaped half characters.
-
-    Args:
-        listed: the text in brackets.
-    """
+    """Return whether strict readers accept these events: UTF-8, all of them objects, no escaped half characters."""
     try:
         return bool(_EVENTS.decode(listed)) and _is_text(events)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -85,12 +85,7 @@ def habit_page(id: str) -> RuleDoc:
 
 @cache
 def advice_of(habit: str, variant: str = "") -> Advice:
-    """Return the texts of a habit's page in the form in which a report shows them.
-
-    Args:
-        habit: its id.
-        variant: which of the page's titles and fixes, if it has several.
-    """
+    """Return the texts of a habit's page in the form in which a report shows them."""
     page = habit_page(habit)
     title, fix = page.titles[variant], page.fixes[variant]
     return Advice(page.id, Area(page.cause), title, page.why, fix, page.when_fine)

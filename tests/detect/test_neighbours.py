@@ -70,10 +70,9 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
         begins = np.array(
             [s.ts[row if path.worker == NONE else path.worker] for row, path in zip(calls, paths, strict=True)]
         )
-        arounds = near.around_each(s.parent[calls])
-        assert arounds.workers.tolist() == [path.worker for path in paths]
-        before = list(near.texts(near.before_each(s.track[calls], begins, arounds)))
-        after = list(near.texts(near.after_each(s.track[calls], s.end[calls])))
+        tracks, ends = s.track[calls].tolist(), s.end[calls].tolist()
+        before = list(map(near.before, tracks, begins.tolist(), paths))
+        after = list(map(near.after, tracks, ends))
     for call, path, begin, earlier, later in zip(calls.tolist(), paths, begins, before, after, strict=True):
         own_rows = [r for r in range(*trace.track_rows(int(s.track[call])).indices(len(s))) if outermost(trace, r)]
         came = [r for r in own_rows if ranges[r] and s.ts[r] < begin][-most:]
