@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 
+from syncscan.facts.code_pattern import matched
+from syncscan.fixing.flow.number_reads import peeled
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.source_text import Text
@@ -30,8 +32,10 @@ def observed(text: Text, waits: Container[tuple[int, int]]) -> Observed:
     """
     bare = File(text, Observed())
     numbers = {node: number for number, node in enumerate(bare.nodes)}
-    sites = {node: _of(node) for node in bare.nodes if _is_warned(text, node, waits)}
-    floats = {node: of for node, of in sites.items() if of is not None and _is_float(of)}
+    warned = [node for node in bare.nodes if _is_warned(text, node, waits)]
+    reads = {node: read for node in warned if (read := matched("$x.item() | float($x)", node))}
+    sites = {node: peeled(read.x)[0] for node, read in reads.items()}
+    floats = {node: of for node, of in sites.items() if _is_float(of)}
     types = _types(bare, floats)
     notes = Observed()
     for node, number in numbers.items():
@@ -58,18 +62,6 @@ def _is_warned(text: Text, node: ast.AST, waits: Container[tuple[int, int]]) -> 
     return (node.lineno, column) in waits
 
 
-def _of(node: ast.AST) -> ast.expr | None:
-    """Return what `.item()` or `float(…)` reads a number of, without `detach()` and `cpu()`."""
-    of: ast.expr | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        of = node.func.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
-        of = node.args[0]
-    while isinstance(of, ast.Call) and isinstance(of.func, ast.Attribute) and of.func.attr in ("detach", "cpu"):
-        of = of.func.value
-    return of.value if isinstance(of, ast.Attribute) and of.attr == "data" else of
-
-
 def _is_float(of: ast.expr) -> bool:
     if isinstance(of, ast.Call):
         name = of.func.attr if isinstance(of.func, ast.Attribute) else getattr(of.func, "id", "")
@@ -81,32 +73,15 @@ def _is_float(of: ast.expr) -> bool:
 def _types(file: File, floats: Container[ast.AST]) -> _Types:
     """Return the types that each name may have: of all that assigns it; unknown where that isn't plain."""
     types: _Types = defaultdict(set)
+    stores = [n for n in file.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     for _ in range(4):  # what a name is given may be computed of others
-        for node in file.nodes:
-            for target, value in _assignments(node):
-                if isinstance(target, ast.Name):
-                    known = _type(file, value, types, floats) if value is not None else {"unknown"}
-                    types[id(file.home_of(target)), target.id] |= known
+        for store in stores:
+            parent = file.parents[store]
+            changes = isinstance(parent, ast.AugAssign | ast.NamedExpr)
+            value = parent.value if changes else file.value_given(store)  # type: ignore[attr-defined]
+            known = _type(file, value, types, floats) if value is not None else {"unknown"}
+            types[id(file.home_of(store)), store.id] |= known
     return types
-
-
-def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Yield each target of a statement and what it is given; None where that isn't written there."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                yield from zip(target.elts, node.value.elts, strict=False)
-            else:
-                yield from ((n, node.value if n is target else None) for n in ast.walk(target) if _is_store(n))  # type: ignore[misc]
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
-        yield node.target, node.value
-    elif isinstance(node, ast.For | ast.comprehension | ast.withitem):
-        bound = node.optional_vars if isinstance(node, ast.withitem) else node.target
-        yield from ((n, None) for n in (ast.walk(bound) if bound else ()) if _is_store(n))  # type: ignore[misc]
-
-
-def _is_store(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _type(file: File, node: ast.expr, types: _Types, floats: Container[ast.AST]) -> set[str]:

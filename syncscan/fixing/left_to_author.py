@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from syncscan.fixing.edits import span
 from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import WaitingLine
 from syncscan.fixing.program_file import File, Function
@@ -82,17 +81,3 @@ def _is_in_no_loop(file: File, node: ast.AST, within: tuple[ast.AST, ...]) -> bo
         return True
     calls = callees.calls_of(file, function) or []
     return bool(calls) and all(file.seen(c).count <= 1 and _is_in_no_loop(file, c, (*within, function)) for c in calls)
-
-
-def runs_seldom(file: File, place: WaitingLine) -> str:
-    """Return that a line ran only twice, as a reason; empty for others."""
-    nodes = [n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1]]
-    if any(_is_iterated(file, n) for n in nodes):
-        return ""  # each turn of the loop waits for its next value
-    runs = max((file.seen(n).count for n in nodes), default=0)
-    return "it runs only twice in this run" if runs == 2 else ""
-
-
-def _is_iterated(file: File, node: ast.expr) -> bool:
-    outer = file.parents[node]
-    return isinstance(outer, ast.For | ast.AsyncFor | ast.comprehension) and node is outer.iter

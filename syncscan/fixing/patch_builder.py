@@ -19,7 +19,6 @@ from syncscan.fixing.left_to_author import (
     is_unhandled,
     reason_for,
     runs_once,
-    runs_seldom,
     why_left,
 )
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
@@ -91,7 +90,6 @@ class PatchBuilder:
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
         self._left: dict[tuple[str, int], list[Reason]] = {}
-        self._seldom: dict[tuple[str, int], str] = {}
         self._settings: list[tuple[str, int, str]] = []
         """File, line and words of the settings of libraries that entries are about."""
         self._once: set[tuple[str, int]] = set()
@@ -179,7 +177,6 @@ class PatchBuilder:
             return None
         files = self._files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
-        self._note_seldom(files, now)
         if not wanted:
             return None
         trial = ProposalTrial(runs, files, self._reference(now, probed), self._changed_job)
@@ -223,13 +220,6 @@ class PatchBuilder:
                 if self._is_wanted(path, proposal) and not runs_once(file, span(candidate.node)[0]):
                     result.append(proposal)
         return result
-
-    def _note_seldom(self, files: Mapping[str, File], now: RunResult) -> None:
-        """Note the lines that run too seldom to matter."""
-        for place in now.places:
-            file = files.get(place.file)
-            if file is not None and (why := runs_seldom(file, place)):
-                self._seldom.setdefault((place.file, self._was(place.file, place.line)), why)
 
     def _leave(self, path: str, node: ast.AST, reason: Reason) -> None:
         """Note why a wait is left to the author."""
@@ -402,7 +392,7 @@ class PatchBuilder:
             if place.count < SELDOM or key not in waiting or self._is_setup(place):
                 continue
             short = shown_path(place.file), place.line
-            if in_library(place) and key not in self._seldom:
+            if in_library(place):
                 if (*key, place.advice) in advised and not self._is_named(place):
                     advised.discard((*key, place.advice))
                     result.append(self._manual(place))
@@ -434,8 +424,7 @@ class PatchBuilder:
     def _is_setup(self, place: WaitingLine) -> bool:
         """Return whether a place runs once, and nothing is known of it that the author should hear."""
         key = place.file, place.line
-        known = key in self._left or key in self._seldom
-        return key in self._once and not known and is_unhandled(place)
+        return key in self._once and key not in self._left and is_unhandled(place)
 
     def _is_apart(self, place: WaitingLine) -> bool:
         """Return whether a place is no part of the program's steps: set-up, or a checkpoint."""
@@ -452,7 +441,7 @@ class PatchBuilder:
             title=place.title,
             change=place.advice,
             safety=Safety.MANUAL,
-            why=self._seldom.get(key) or reason_for(place, self._left.get(key, ())) or why_left(place),
+            why=reason_for(place, self._left.get(key, ())) or why_left(place),
             verified=False,
             how="",
             waits=place.count,

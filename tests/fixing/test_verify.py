@@ -114,14 +114,14 @@ def test_other_losses_are_a_difference() -> None:
 
 def test_waits_are_counted_by_line() -> None:
     """Several rules may wait in one line."""
-    places = [WaitingLine("item", "", "", "a.py", 3, n, "READ", False) for n in (2, 5)]
+    places = [WaitingLine("item", "", "", "a.py", 3, n, "READ") for n in (2, 5)]
     assert waits_of(RunResult(places=places)) == {("a.py", 3): 7}
 
 
 def test_a_race_that_came_in_is_a_difference() -> None:
     """One that was there before is none, wherever its line is now."""
-    race = Racing("read-before-copy", "the host reads too early", "/train.py", 4, 2)
-    moved = Racing("read-before-copy", "the host reads too early", "/train.py", 9, 7)
+    race = Racing("read-before-copy", "the host reads too early", "/train.py", 4)
+    moved = Racing("read-before-copy", "the host reads too early", "/train.py", 9)
     why = "the patched program races: the host reads too early, in line 4"
     assert reference("a").differs(RunResult(printed="a", races=[race])) == why
     assert reference("a", races=[race]).differs(RunResult(printed="a", races=[moved])) == ""

@@ -70,9 +70,7 @@ def stays(file: File, path: ast.expr, loop: Loop) -> bool:
     region = running_in(file, loop)
     while isinstance(path, ast.Subscript):
         path = path.value
-    if isinstance(path, ast.Attribute):
-        return not _attribute_may_change(file, path, region)
-    return not may_change(file, root, region, loop.end_lineno or loop.lineno)
+    return isinstance(path, ast.Name) and not may_change(file, root, region, loop.end_lineno or loop.lineno)
 
 
 def running_in(file: File, loop: ast.AST) -> list[ast.AST]:
@@ -144,17 +142,6 @@ def is_written(file: File, name: ast.Name, region: Collection[ast.AST]) -> bool:
     spread = _Spread(file, region, on_host=True)
     spread.follow(file.home_of(name), name.id)
     return spread.is_written
-
-
-def _attribute_may_change(file: File, attribute: ast.Attribute, region: Collection[ast.AST]) -> bool:
-    """Return whether something in a region may write to the tensor that an attribute holds, or replace it."""
-    spread = _Spread(file, region)
-    for use in file.attributes(attribute.attr):
-        if use in region:
-            if not isinstance(use.ctx, ast.Load):
-                return True
-            spread.look_at(use)
-    return spread.is_written or spread.is_held or not _leaves_alone(file, region)
 
 
 def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:

@@ -75,7 +75,7 @@ def _site(file: File, call: ast.Call) -> NumberRead | None:
     read, types = matched("$x.item() | $x.tolist() | float($x) | int($x) | bool($x)", call), file.types(call)
     if read is None or len(types) != 1 or not types <= NUMBERS:
         return None
-    of, detached = _peeled(read.x)
+    of, detached = peeled(read.x)
     tensor = file.device_tensor(of)
     seen = file.seen(of)
     if tensor is None or seen.shortest != 1 or seen.longest != 1:
@@ -88,7 +88,7 @@ def _site(file: File, call: ast.Call) -> NumberRead | None:
     return NumberRead(call, of, tensor, detached, number, file.seen(call).count)
 
 
-def _peeled(node: ast.expr) -> tuple[ast.expr, bool]:
+def peeled(node: ast.expr) -> tuple[ast.expr, bool]:
     """Return a tensor without what only leads to the read, and whether the source says that no gradient flows."""
     detached = False
     while (call := matched("$x.$method()", node)) and call.method in PEELED:

@@ -202,10 +202,6 @@ class NumberWalk:
     def _in_FormattedValue(self, parent: ast.FormattedValue, node: ast.expr, taint: Taint, origin: Origin) -> None:
         self.stuck(node, "is printed or logged in every step", origin, shown=parent.conversion == -1)
 
-    def _in_NamedExpr(self, parent: ast.NamedExpr, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.bind(parent.target, taint, origin)
-        self.push(parent, taint, origin)
-
     def _in_keyword(self, parent: ast.keyword, node: ast.expr, taint: Taint, origin: Origin) -> None:
         call = self.file.parents[parent]
         if isinstance(call, ast.Call):
@@ -284,16 +280,14 @@ class NumberWalk:
         else:
             self.stuck(node, "is needed by the host here (tuple)", origin)
 
-    def _in_Assign(self, parent: ast.Assign, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        for target in parent.targets:
+    def _in_Assign(self, parent: ast.Assign | ast.AnnAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
+        for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
             self.bind(target, taint, origin)
             if isinstance(node, ast.Name | ast.Attribute):
                 self.note_copy(target)
         self.note_copy(node)
 
-    def _in_AnnAssign(self, parent: ast.AnnAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.bind(parent.target, taint, origin)
-        self.note_copy(node)
+    _in_AnnAssign = _in_Assign
 
     def _in_AugAssign(self, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
         deferred_arithmetic.added(self, parent, node, taint, origin)
