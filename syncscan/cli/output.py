@@ -23,8 +23,6 @@ def deliver(text: str | bytes, output: str | None, force: bool = False, about: s
     Args:
         text: the result; bytes where it isn't all in one encoding.
         output: the file; None for stdout.
-        force: replace a file that is there.
-        about: text about the file, printed right after its name.
 
     Raises:
         UsageError: the file exists and `force` isn't set, or its folder can't be written to.

@@ -28,7 +28,6 @@ def find(
 
     Args:
         trace: any trace; without timed steps it has no habits.
-        findings: its sync findings, so that a habit can name those that it would remove too.
         step: the measured step, with the unprofiled time if known.
         sampled: samples of the step's thread, if capture took some.
 

@@ -117,7 +117,6 @@ class Context(Making, frozen=True):
         """Return the rows of this category inside the steps with a wanted name, in time order.
 
         Args:
-            category: the category of the slices.
             wanted: called once per distinct name.
             main: whether only the steps' own threads count.
         """
@@ -188,7 +187,6 @@ class Context(Making, frozen=True):
         0 for fewer launches, and if the device is busy meanwhile or kernels take longer than their launches.
 
         Args:
-            launches: number per step.
             mean_ns: mean length of a kernel.
             intervals: where the launches are made.
         """

@@ -77,9 +77,7 @@ def capturable(context: Context, calls: Int64, breaks: GraphBreaks) -> list[Capt
     """Return the parts of the steps with enough of these launches to be worth a graph, in time order.
 
     Args:
-        context: context of the trace.
         calls: rows of launching calls, in time order.
-        breaks: the breaks that no graph can span.
     """
     if not len(calls):
         return []
@@ -164,9 +162,7 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     """Return the launches of the parts, split where the phase changes, in time order.
 
     Args:
-        context: the context of the trace.
         parts: the parts that a graph can hold.
-        elsewhere: intervals whose launches belong to another habit; no run spans them.
     """
     if not parts:
         return []
@@ -192,10 +188,7 @@ def segments(context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, c
     """Return segments, each of the runs at the same place of every step, longest first.
 
     Args:
-        context: the context of the trace.
         runs: the runs in time order.
-        breaks: the breaks between them.
-        changes: function from runs to the changes of a replay.
     """
     groups: dict[tuple[Phase, int], list[LaunchRun]] = defaultdict(list)
     met: dict[tuple[int, Phase], int] = defaultdict(int)

@@ -16,9 +16,7 @@ def waiting_for(
     """Yield the habit if such a loader's scopes on the steps' thread leave the device idle for a notable time.
 
     Args:
-        context: context of the trace.
         kind: tells whether a scope of this name is such a loader's `__next__`.
-        advice: advice of the rule.
         took: the sentence for how long it takes, with `{ms}` for the figure.
         remaining: parts of its time that may remain: the likely one, with the most saved, with the least saved.
     """

@@ -39,8 +39,6 @@ def along(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns:
     """Return the host's time (ns) that may go along with each wait's op, beyond that op.
 
     Args:
-        trace: the trace whose waits they are.
-        removals: the work that remains of each wait.
         ops: the row of the outermost op around each, or NONE.
         own_ns: the host's time in that op without waits, ns; 0 for a wait that isn't the first of its op.
     """
@@ -58,8 +56,6 @@ class _Neighbors:
     """Finds ops beside others on their thread.
 
     Args:
-        trace: any trace.
-        rows: its ops and calls.
         waiting: rows of ops that wait themselves.
     """
 

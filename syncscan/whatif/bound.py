@@ -30,9 +30,7 @@ def decided(
     """Return the measured step with its bound, and the sentences that give the reason.
 
     Args:
-        step: the step with its calibration.
         ends: the step with the least and the most profiler time; empty if that is known.
-        measured: the step as recorded.
         removable: numbers of the program's own findings.
     """
     bound = bound_of(step, removable)
@@ -75,10 +73,6 @@ def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
     """Return the measured step with the verdict without a replay: none, unless the device was seen to fill it.
 
     The profiler slows the host, not the device, so without it the device is busy no smaller part of the step.
-
-    Args:
-        measured: the step as recorded.
-        unsettled: why the replay explains nothing.
     """
     share = measured.device_busy_us / measured.observed_us if measured.observed_us else 0.0
     if share < BOUND_FROM:
@@ -176,7 +170,6 @@ def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary, first_use:
     Args:
         any_syncs: whether there are any to remove.
         all_gone: the step without any sync.
-        step: the step, as it is, with what bounds it.
         first_use: what the host does once for most of the step, with the advice; empty where it doesn't.
     """
     if _gains(all_gone):

@@ -87,8 +87,6 @@ def calibrate(
     """Find the scales of host and device at which the replay takes the step's time.
 
     Args:
-        graph: graph of the profiled steps.
-        observed_ns: the profiled step's time.
         unprofiled_ns: the same step's time without the profiler, if known.
         slices: ops and runtime calls recorded in a step, mean.
         stacks: whether Python frames were recorded.
@@ -124,11 +122,7 @@ def calibrate(
 
 
 class Curve:
-    """An increasing function of x, which is evaluated once per x; known values narrow later searches.
-
-    Args:
-        of: the function.
-    """
+    """An increasing function of x, which is evaluated once per x; known values narrow later searches."""
 
     def __init__(self, of: Callable[[float], float]) -> None:
         self._of = of
@@ -148,7 +142,6 @@ class Curve:
         lines, so it needs 3 to 7 replays instead of 20.
 
         Args:
-            target: the value to reach.
             low: an x at which the value is at most the target.
             high: an x at which the value is at least the target.
             rounds: the final interval is as narrow as after this many halvings, or the target is exceeded
@@ -178,11 +171,7 @@ class Curve:
 
 
 class ScaledTime:
-    """A step's time as a function of the scales of host and device.
-
-    Args:
-        takes: replays the step with both scales.
-    """
+    """A step's time as a function of the scales of host and device."""
 
     def __init__(self, takes: Takes) -> None:
         self._takes = takes
@@ -265,7 +254,6 @@ def doubt(known_ns: float, nearest_ns: float, recorded_ns: float) -> str:
     Args:
         known_ns: the step's time without the profiler, given or stored.
         nearest_ns: the replayed step's time at the nearest plausible scales.
-        recorded_ns: the step's time in the trace.
     """
     if _off(known_ns, nearest_ns) < DOUBTED:
         return ""

@@ -58,11 +58,7 @@ class CalibratedStep:
     """The step as it is and without any findings, with one calibration.
 
     Args:
-        trace: trace of the step.
-        graph: graph of the recorded steps.
-        calibration: calibration of that graph.
         number: a finding's id → its number in the graph.
-        surroundings: influences from outside of the step.
     """
 
     def __init__(
@@ -125,7 +121,6 @@ class CalibratedStep:
 
         Args:
             number: number of the finding.
-            already: findings that are removed already.
         """
         waited = self.after(already).waits.get(number, 0.0)
         return max(0.0, waited + self._gone.get(number, 0.0)) * self.unit

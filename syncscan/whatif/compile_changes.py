@@ -37,10 +37,8 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
     """Return what a compile changes of a step.
 
     Args:
-        trace: the trace whose steps they are.
         reached: the parts that a compile reaches.
         how: compiled, or with CUDA graphs.
-        costs: the costs of the host and the device.
     """
     paced, work = list[Paced](), list[tuple[int, float]]()
     for piece in reached.pieces if how is not Launching.EAGER else ():

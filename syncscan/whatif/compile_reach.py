@@ -107,14 +107,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
-    """Return what a compile of the network reaches of these steps.
-
-    Args:
-        trace: the trace whose steps they are.
-        steps: from one's begin to the next one's.
-        findings: all syncs of the trace.
-        removed: the ids of those that are removed.
-    """
+    """Return what a compile of the network reaches of these steps."""
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = CompileBreaks(trace, findings, removed)
     pieces, eager = list[CompiledPiece](), list[CompiledPiece]()
@@ -199,11 +192,6 @@ class CompileBreaks:
     Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
     that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; `docs/reference/dynamo.md` has
     the versions that were tried).
-
-    Args:
-        trace: the trace whose loaders part the calls of a network, as syncs outside of it do.
-        findings: all syncs of the trace.
-        removed: the ids of those that are removed.
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
@@ -226,7 +214,6 @@ class CompileBreaks:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
-            run: the pass.
             before: the one before it in its step, if there is any.
             trains: whether its step has a backward pass.
         """
@@ -272,7 +259,6 @@ class CompileBreaks:
 
         Args:
             places: the number of the op that each sync is in, and the sync.
-            count: how many ops the call has.
         """
         by_line: dict[str, dict[int, InnerSync]] = {}
         for at, sync in places:

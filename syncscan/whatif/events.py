@@ -47,9 +47,7 @@ class Events:
     """Finds what the stream waits in one trace wait for.
 
     Args:
-        trace: any trace.
         launches: the replayed launches.
-        within: interval in which records and waits count.
     """
 
     def __init__(self, trace: Trace, launches: Launches, within: Interval) -> None:
@@ -103,12 +101,7 @@ AT_ONCE_NS = 20_000
 
 
 def coincident_edges(launches: Launches, edges: Sequence[EventEdge]) -> list[EventEdge]:
-    """Return an edge for each launch whose begin another stream's end explains, the last to end before it.
-
-    Args:
-        launches: launches in the order of their calls, with recorded gaps.
-        edges: the known edges.
-    """
+    """Return an edge for each launch whose begin another stream's end explains, the last to end before it."""
     waiters = set(first_waiters(list(edges)).tolist())
     order = np.argsort(launches.end, kind="stable")
     ends = launches.end[order]

@@ -65,7 +65,6 @@ def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
     """Return what a compile leaves of these ops' launches.
 
     Args:
-        trace: the trace whose ops they are.
         ops: the ops of one compiled piece, in time order.
     """
     library_ns, generated = 0, 0

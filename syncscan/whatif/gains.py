@@ -45,10 +45,6 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
 
     Gains are µs of the unprofiled step where its time is known (`step.unprofiled_us`), else of the profiled one.
 
-    Args:
-        projector: the projector of the trace and its findings.
-        step: the step, as measured.
-
     Returns:
         The unchanged step and findings where the trace is missing too much of its steps for a verdict.
     """

@@ -24,10 +24,6 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
 
     If no replay takes the step's time, its habits get upper bounds.
 
-    Args:
-        projector: projector of the habits' trace.
-        habits: habits with their measured costs.
-
     Returns:
         The habits with gains, ordered by gain; one without changes keeps its measured upper bound. Habits with less
         gain than can be measured are left out.

@@ -43,7 +43,6 @@ class Job(msgspec.Struct, frozen=True, eq=False):
     """All ranks' programs, step by step, and their collectives.
 
     Args:
-        graphs: graphs of the ranks, with programs of the same steps in the same order.
         collectives: the joint collective by indices of rank and collective; one without it takes as long as observed.
         alone_ns: observed lengths of collectives that weren't matched, by the same indices.
     """
@@ -83,9 +82,6 @@ def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Seque
     """Return the time that a step of the job takes in the steady state, ns.
 
     Args:
-        job: job of all ranks.
-        scales: scales of the calibration.
-        removal: findings to remove.
         steps: which of the steps to cycle through; by default all.
     """
     chosen = range(job.steps) if steps is None else steps

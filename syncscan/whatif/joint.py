@@ -50,12 +50,7 @@ class Joint:
     """Projects a step with syncs removed and launches replaced.
 
     Args:
-        trace: the trace whose step it is.
         steps: the steps that are replayed, as recorded.
-        findings: all of the trace.
-        changed: makes of a change the graph of the steps with it.
-        step: calibrated to what the step takes.
-        how: how its launches are made.
         reached: where to keep what a compile reaches, by the findings removed; shared by ways that reach the same.
     """
 
@@ -125,7 +120,6 @@ class Joint:
         What frames cost that stay eager is added to its end: where in the step that falls isn't known.
 
         Args:
-            removed: the findings that are gone.
             at: a time in ns; the replayed step around it or nearest to it is unfolded.
         """
         extent = self._reach(removed)

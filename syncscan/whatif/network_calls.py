@@ -31,7 +31,6 @@ def network_calls(trace: Trace, ops: Sequence[OutermostOp]) -> int:
     """Return how many calls of networks these ops of one forward pass are.
 
     Args:
-        trace: the trace whose ops they are.
         ops: the ops, in time order.
     """
     launching = [op for op in ops if op.work]
@@ -55,7 +54,6 @@ def calls_of_one_network(trace: Trace, ops: Sequence[OutermostOp], waits: Sequen
     repeat in it: a network of layers is no such thing, since what is before and behind them comes once.
 
     Args:
-        trace: the trace whose ops they are.
         ops: the ops, in time order.
         waits: when the program waits outside of its networks (ns, ascending).
     """

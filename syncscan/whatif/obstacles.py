@@ -41,15 +41,7 @@ def obstacles(
     breaking: Sequence[Finding],
     in_source: Sequence[Obstacle] = (),
 ) -> tuple[Obstacle, ...]:
-    """Return what is in the way of a compile or a CUDA graph, the most severe first.
-
-    Args:
-        trace: the trace whose steps they are.
-        steps: from one's begin to the next one's.
-        findings: all syncs of the trace.
-        breaking: the syncs within the network.
-        in_source: obstacles that the program's source shows.
-    """
+    """Return what is in the way of a compile or a CUDA graph, the most severe first."""
     if not steps:
         return ()
     found = (
@@ -99,8 +91,6 @@ def _changed(trace: Trace, steps: Sequence[Interval], ends: dict[Interval, int])
     """Return how many of the network's kernels that all steps have by name have another size in some, and of how many.
 
     Args:
-        trace: the trace whose steps they are.
-        steps: the steps.
         ends: where not all of a step counts, up to when.
     """
     sized = [_kernels(trace, step, ends.get(step, step.end)) for step in steps]
@@ -181,13 +171,7 @@ LOOKED_AT = 3
 
 
 def host_inputs(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding]) -> Obstacle | None:
-    """Return whether the network copies tensors of the host to the device, by the modules around copies that wait.
-
-    Args:
-        trace: the trace whose steps they are.
-        steps: from one's begin to the next one's.
-        findings: all syncs of the trace.
-    """
+    """Return whether the network copies tensors of the host to the device, by the modules around copies that wait."""
     inner = (o.sync for f in findings if f.where.module for o in f.occurrences)
     count = sum(_copies_tensor(trace, sync) for sync in inner if any(step.holds(sync.ts) for step in steps))
     return _per_step(ObstacleKind.HOST_INPUTS, count, steps)

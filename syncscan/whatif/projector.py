@@ -48,11 +48,9 @@ class Projector:
 
     Args:
         trace: the trace with steps, or taken whole as one step.
-        findings: all of them, as measured.
         unprofiled_us: the step's time without the profiler, where it is known.
         integrity: data that the trace is missing; nothing is replayed if no verdict is possible.
         measured: the step, as measured; without it nothing but host and device is taken to make it what it is.
-        in_source: obstacles to a compile that the program's source shows.
     """
 
     def __init__(
@@ -291,10 +289,8 @@ class Projector:
         """Return one step without the findings that these selectors name, launched so, launch by launch.
 
         Args:
-            selectors: the selectors, as for `whatif`.
             at: a time in ns; of the steps that are replayed, the one around it or the nearest.
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-            launches: how its launches are made, as for `whatif`.
 
         Returns:
             None where nothing can be replayed: no device work, or no launches.
@@ -314,7 +310,6 @@ class Projector:
         """Return the step without these findings and with these changes, as the list of remedies replays them.
 
         Args:
-            findings: ids of those that are removed.
             changes: the likely change of each habit that is dropped.
             at: a time in ns; the replayed step around it or the nearest is the one that is drawn.
 

@@ -44,8 +44,6 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
     """Return the programs of a rank's steps.
 
     Args:
-        projector: projector of the rank's trace.
-        steps: all steps of the trace.
         places: row of a collective's kernel → its index among the rank's collectives.
 
     Returns:

@@ -46,10 +46,6 @@ def remedies_of(
     What samples alone show has no place in the trace, so that it can't be replayed on top of the entries above it.
 
     Args:
-        projector: the projector of the trace.
-        findings: the findings with their gains.
-        groups: sets of them worth removing.
-        habits: the habits with their gains.
         states: the states of the step, where launches hold it.
         compiled: what a compile changes of the step without the syncs that break it.
 

@@ -186,7 +186,6 @@ def steady(
     time than the device worked in it, however its streams overlap.
 
     Args:
-        replay: replay of the graph, with its scales.
         removed: numbers of the findings whose waits are left out.
         steps: programs to cycle through; default: all.
         with_ops: whether the host's time in the ops around removed waits goes too.
@@ -219,8 +218,6 @@ class ReplayState:
 
     Args:
         threads, streams, events: number of each.
-        scale: scale of the host's own time.
-        stretch: scale of the device's time.
         whole: whether the host's time in the op around a removed wait goes too.
     """
 

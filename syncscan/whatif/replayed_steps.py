@@ -61,7 +61,6 @@ def find_steps(
 
     Args:
         trace: any trace; without runtime calls and device work there are no launches and no waits.
-        points: its sync points.
         ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
         chosen: the steps to replay; by default as many as MAX_STEPS at even ranks of length.
     """
@@ -166,7 +165,6 @@ def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
 
     Args:
         trace: any trace; without steps, the program's track with most launches and waits is the step's own.
-        tracks: track of each launch and each wait.
 
     Returns:
         Number of the logical thread by track.

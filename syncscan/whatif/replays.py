@@ -45,7 +45,6 @@ def prefetch(removals: Iterable[Without], steps: Sequence[int] | None = None) ->
     If there are few, nothing is replayed; `steady` does it on demand.
 
     Args:
-        removals: replays of one graph with the sets to remove.
         steps: programs to cycle through; default: all.
     """
     questions = dict.fromkeys((replay, replay.question(removed, steps, whole)) for replay, removed, whole in removals)

@@ -37,9 +37,7 @@ def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding
     """Return the change of a step whose removed syncs take along what only they needed.
 
     Args:
-        trace: the trace whose steps they are.
         steps: the steps that are replayed.
-        removed: the findings that go.
     """
     shapes = any(f.diagnosis.removal is Removal.KERNELS for f in removed)
     reads = sorted(o.sync.ts for f in removed for o in f.occurrences)

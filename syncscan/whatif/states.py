@@ -52,13 +52,7 @@ class Together(NamedTuple):
 
 
 def together(projector: Projector, findings: Sequence[Finding], habits: Sequence[Habit]) -> Together:
-    """Project syncs and launches together, and say of each what it gains with the other.
-
-    Args:
-        projector: the projector of the trace.
-        findings: the findings with what each gain in its own trace.
-        habits: the habits with their gains.
-    """
+    """Project syncs and launches together, and say of each what it gains with the other."""
     held = _worth(projector) and not _stalled(projector, habits)
     obstacles = projector.obstacles if held or any(h.rule == RULE for h in habits) else ()
     if not held:
@@ -154,9 +148,6 @@ def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], l
     """Return a finding with its cost in the step whose network is compiled and that has no other syncs.
 
     Args:
-        joint: projects the compiled step.
-        finding: one of the program's.
-        program: all of the program's findings.
         least_us: the compiled step's time without any of them.
     """
     if finding.gain is None:
@@ -209,7 +200,6 @@ def _within(segments: Sequence[Segment], most_us: float) -> tuple[Segment, ...]:
 
     Args:
         segments: parts of the step's launches, each with what a graph of it alone gains.
-        most_us: what the projected step gains that launches all of them at once.
     """
     gains = [segment.gain for segment in segments if segment.gain]
     total = sum(gain.recoverable_us for gain in gains)

@@ -67,13 +67,7 @@ class Shares(msgspec.Struct, frozen=True):
 
 
 def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:
-    """Return the parts of the step that this replay implies for the measured one.
-
-    Args:
-        replay: replay of the step as it was; its scales tell how host and device times differ.
-        period_ns: the step's time in that replay.
-        measured: the step as recorded.
-    """
+    """Return the parts of the step that this replay implies for the measured one."""
     if not period_ns:
         return Shares()
     device = replay.stretch * 1e3 / period_ns

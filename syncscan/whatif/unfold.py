@@ -88,8 +88,6 @@ class StepSchedules:
     """Unfolds the steps of one replay.
 
     Args:
-        steps: the recorded steps.
-        replay: replay of these steps' graph.
         as_recorded: replay of the steps as recorded, where these are changed; their times are in proportion to it.
     """
 

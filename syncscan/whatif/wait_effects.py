@@ -143,9 +143,7 @@ class _EffectMeter:
     """Measures the sync points of one trace.
 
     Args:
-        trace: any trace.
         launches: launches of the replayed steps.
-        points: all sync points to measure.
     """
 
     def __init__(self, trace: Trace, launches: Launches, points: Sequence[SyncPoint]) -> None:
@@ -274,7 +272,6 @@ class Copies:
     """The copies that some calls of a trace launch, and the speed of its link.
 
     Args:
-        trace: any trace.
         calls: rows of the calls in question.
     """
 
