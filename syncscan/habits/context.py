@@ -65,7 +65,6 @@ class Context(Making, frozen=True):
 
     @cached_property
     def work(self) -> DeviceWork:
-        """The device work as sorted arrays."""
         return self.trace.kept(DeviceWork)
 
     @property

@@ -129,7 +129,6 @@ class Curve:
         self._known: dict[float, float] = {}
 
     def __call__(self, x: float) -> float:
-        """Return the value at x."""
         if x not in self._known:
             self._known[x] = self._of(x)
         return self._known[x]

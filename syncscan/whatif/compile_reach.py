@@ -136,7 +136,6 @@ class _KnownPieces:
         self._of: dict[tuple[int, int, int, bool, int], CompiledPiece] = {}
 
     def piece(self, ops: tuple[OutermostOp, ...], trains: bool, calls: int) -> CompiledPiece:
-        """Return the piece of these neighboring ops."""
         key = ops[0].track, ops[0].begin, len(ops), trains, calls
         if key not in self._of:
             self._of[key] = CompiledPiece(ops, trains, calls)

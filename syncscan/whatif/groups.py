@@ -78,7 +78,6 @@ def all_but_one(candidates: Sequence[int]) -> list[frozenset[int]]:
 def _choices(
     period: Period, prefetch: Prefetch, most: Most, candidates: list[int], removed: frozenset[int], least: float
 ) -> Iterator[Set]:
-    """Yield the sets that may be removed next."""
     now = period(removed)
 
     def saving(*numbers: int) -> float:

@@ -53,7 +53,6 @@ class Job(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def steps(self) -> int:
-        """Number of steps that are replayed."""
         return min((len(graph.programs) for graph in self.graphs), default=0)
 
 
@@ -71,7 +70,6 @@ class JobRemoval(msgspec.Struct, frozen=True):
     whole: bool = False
 
     def of(self, rank: int) -> frozenset[int]:
-        """Return the findings to remove from one rank."""
         return self.gone.get(rank, frozenset())
 
 
@@ -103,7 +101,6 @@ def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Seque
 
 
 def _mark(states: Sequence[_Rank]) -> PaceMark:
-    """Return how far all ranks have advanced."""
     ends, events, queues = zip(*(state.mark() for state in states), strict=True)
     return PaceMark([*chain(*ends)], [*chain(*events)], [*chain(*queues)])
 
@@ -163,7 +160,6 @@ class _Rank(ReplayState):
         return PaceMark(ends, [*events, *self.collective[1:]], queues)
 
     def begin(self, program: RankProgram) -> None:
-        """Begin the next step."""
         self.nodes, self.next = program.nodes, 0
         self.join()
 

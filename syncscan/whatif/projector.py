@@ -91,12 +91,10 @@ class Projector:
 
     @cached_property
     def steps(self) -> ReplayedSteps:
-        """Those that are replayed, as recorded."""
         return find_steps(self.trace, self.points)
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph of the recorded steps."""
         return build(self.steps)
 
     def changed(self, change: Change) -> Graph:
@@ -106,7 +104,6 @@ class Projector:
         return self._changed[change]
 
     def _steps_with(self, change: Change) -> ReplayedSteps:
-        """Return the replayed steps with this change."""
         calls = frozenset(change.calls)
         waiting = [p for p in self.points if p.point.calls[0] not in calls]
         steps = self.steps if len(waiting) == len(self.points) else find_steps(self.trace, waiting)

@@ -52,7 +52,6 @@ class Pace:
         self.last, self.took, self.steady, self.repeats, self._cycles = begin, -1.0, False, False, 1
 
     def cycle(self, now: PaceMark) -> None:
-        """Note the end of a cycle."""
         before, self.last, self._cycles = self.last, now, self._cycles + 1
         last, self.took = self.took, max(map(sub, now.ends, before.ends))  # what is behind so far won't stay so
         self.repeats = self._repeats(before)
@@ -100,7 +99,6 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def programs(self) -> tuple[Scaled, ...]:
-        """The graph's programs, scaled."""
         return tuple(_scale(program, self.scale, self.stretch) for program in self.graph.programs)
 
     @cached_property
@@ -160,7 +158,6 @@ class Steady(msgspec.Struct, frozen=True):
 
     @property
     def waited(self) -> float:
-        """Sum of all waits."""
         return sum(self.waits.values())
 
 
@@ -234,7 +231,6 @@ class ReplayState:
 
     @classmethod
     def of(cls: type[Own], replay: Replay, whole: bool = False) -> Own:
-        """Return the state in which a replay begins."""
         graph = replay.graph
         return cls(graph.threads, len(graph.streams), graph.events, replay.scale, replay.stretch, whole)
 
@@ -243,7 +239,6 @@ class ReplayState:
         return [*self.clock, *self.ends]
 
     def mark(self) -> PaceMark:
-        """Return how far it has advanced."""
         return PaceMark(self.ended(), [*self.events], [left_of(self.pending, self.clock)])
 
     def lead_in(self, scaled: Scaled, removed: frozenset[int]) -> None:
@@ -252,7 +247,6 @@ class ReplayState:
         self._advance(program.moves[first:], scaled.hosts[first:], scaled.late, removed)
 
     def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
-        """Advance by one program."""
         self.join()
         self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed)
 

@@ -137,7 +137,6 @@ class _Questions:
             yield *times, removal
 
     def _columns(self, of_replays: Sequence[Sequence[float]]) -> Sequence[Float64]:
-        """Return the column of each number."""
         return list(np.array(of_replays).T.take(self._which, axis=1))
 
 
@@ -180,7 +179,6 @@ class _States:
         self.waits: dict[int, Float64] = {}
 
     def mark(self) -> _StepAdvance:
-        """Return how far it has advanced."""
         least = reduce(np.minimum, self.clock)
         queue = np.zeros((len(self.pending), len(self.pairs)))
         for row, (_, done) in enumerate(reversed(self.pending)):
@@ -236,7 +234,6 @@ class _States:
             self.ends[removal.copy] = self.ends[removal.copy] - removal.saved
 
     def _done(self, streams: tuple[int, ...], event: int) -> Float64:
-        """Return when what a wait is for is done."""
         if event != NONE:
             return self.events[event]
         done = [self.ends[stream] for stream in streams]

@@ -156,7 +156,6 @@ class _EffectMeter:
         self._usual: dict[int, float] = {}
 
     def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> WaitEffect:
-        """Measure one sync point of this finding, given what it waited for."""
         last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
         start, end, done = self._begin[row], self._end[row], awaited.done
         if is_query(point.api):  # a loop of queries waits, and none of them does

@@ -165,7 +165,6 @@ def _call_ns(context: Context, run: LaunchRun, costs: float) -> int:
 
 
 def _kernels(context: Context, calls: Int64) -> Int64:
-    """Return the rows of the kernels that these calls launch."""
     trace = context.trace
     rows = trace.device_rows[trace.slices.category[trace.device_rows] == int(Category.KERNEL)]
     own: Int64 = rows[np.isin(trace.calls_of(rows), calls)]
