@@ -59,8 +59,8 @@ def obstacles(
 def _double_backward(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:
     rows = trace.where(lambda name: _TWICE.fullmatch(name) is not None, Category.CPU_OP)
     ts = trace.slices.ts[rows]
-    count = round(sum(int(step.holds(at)) for step in steps for at in ts.tolist()) / len(steps))
-    return Obstacle(ObstacleKind.DOUBLE_BACKWARD, count) if count else None
+    count = sum(int(step.holds(at)) for step in steps for at in ts.tolist())
+    return _per_step(ObstacleKind.DOUBLE_BACKWARD, count, steps)
 
 
 def _shapes(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]) -> Obstacle | None:
@@ -156,8 +156,7 @@ def _written_inputs(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:
         runs = passes(trace, step)
         if not any(one.backward for one in runs):
             written += sum(op.name in WRITES and _on_device(trace, op) for one in runs for op in one.ops)
-    count = round(written / len(steps))
-    return Obstacle(ObstacleKind.WRITTEN_INPUTS, count) if count else None
+    return _per_step(ObstacleKind.WRITTEN_INPUTS, written, steps)
 
 
 def _on_device(trace: Trace, op: OutermostOp) -> bool:

@@ -18,7 +18,6 @@ from syncscan.model.arrays import Bool, Float64
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
 from syncscan.whatif.replay import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY, Question, Replay, Scaled, Steady
-from syncscan.whatif.wait_effects import WaitEffect
 
 MANY = 16
 """Number of sets from which columns cost less than single replays: numpy takes as long for one number as for a hundred,
@@ -111,7 +110,8 @@ class _Questions:
     def moves(self, scaled: Sequence[Scaled]) -> list[Move]:
         """Return the moves of one program, scaled by each of the replays, with columns."""
         program = scaled[0].program
-        hosts, late = (self._columns([getattr(one, name) for one in scaled]) for name in ("hosts", "late"))
+        hosts = list(np.array([one.hosts for one in scaled]).T.take(self._which, axis=1))
+        late = list(np.array([one.late for one in scaled]).T.take(self._which, axis=1))
         waits, works = self._waits(program.host_waits), list(np.multiply.outer(program.works, self._stretch))
         moves = []
         for move, host in zip(program.moves, hosts, strict=True):
@@ -125,23 +125,13 @@ class _Questions:
 
     def _waits(self, nodes: Sequence[HostWait]) -> Iterator[tuple[Any, ...]]:
         """Yield for each wait the times of its call and its end, and the effect of removing it."""
-        waits = [node.wait for node in nodes]
-        call, wake, after, left, read, op = np.array([_times(wait) for wait in waits]).reshape(-1, 6, 1).swapaxes(0, 1)
-        taken = np.where(self._whole, np.maximum(read, op), read)
-        columns = self._scale * call, wake + 0.0 * self._scale, self._scale * after, self._scale * (left - taken)
-        for wait, *times, left_ns in zip(waits, *columns, strict=True):
+        for wait in (node.wait for node in nodes):
             removal, removed = None, self._gone.get(wait.finding)
             if removed is not None:
+                taken = np.where(self._whole, max(wait.read_ns, wait.op_ns), wait.read_ns)
                 saved = np.where(removed, self._stretch * wait.copy_ns, 0.0) if wait.copy != NONE else None
-                removal = _Removal(removed, left_ns, wait.copy, saved)
-            yield *times, removal
-
-    def _columns(self, of_replays: Sequence[Sequence[float]]) -> Sequence[Float64]:
-        return list(np.array(of_replays).T.take(self._which, axis=1))
-
-
-def _times(wait: WaitEffect) -> tuple[float, ...]:
-    return wait.call_ns, wait.wake_ns, wait.after_ns, wait.left_ns, wait.read_ns, wait.op_ns
+                removal = _Removal(removed, self._scale * (wait.left_ns - taken), wait.copy, saved)
+            yield self._scale * wait.call_ns, wait.wake_ns, self._scale * wait.after_ns, removal
 
 
 class _StepAdvance(NamedTuple):
