@@ -144,11 +144,6 @@ class Context(Making, frozen=True):
         """Return the index of the step that each time lies in or after; -1 before the first."""
         return np.searchsorted(self.begins, ts, side="right") - 1
 
-    def step_at(self, ts: int) -> Interval | None:
-        """Return the step around a time (ns), or None."""
-        at = int(self.step_of(ts))
-        return self.steps[at] if at >= 0 and self.steps[at].holds(ts) else None
-
     @cached_property
     def begins(self) -> Int64:
         """When each step begins, ns."""
@@ -248,13 +243,13 @@ class Context(Making, frozen=True):
             own = rows[places]
             yield places, work, np.searchsorted(at, s.ts[own]), np.searchsorted(at, s.end[own])
 
-    def launched(self, interval: ThreadInterval, *, any_thread: bool = False) -> Int64:
+    def launched(self, interval: ThreadInterval) -> Int64:
         """Return the rows of device work that this interval of a host thread launched, in order."""
         rows, at, _, tracks = self._launched
         track, begin, end = interval
         lo, hi = np.searchsorted(at, [begin, end])
-        within = rows[lo:hi]
-        return within if any_thread else within[tracks[lo:hi] == track]
+        launched: Int64 = rows[lo:hi][tracks[lo:hi] == track]
+        return launched
 
     def scope(self, row: int) -> tuple[str, ...]:
         """Return the names of the scopes around a host slice, outermost first, without the profiler's steps."""
