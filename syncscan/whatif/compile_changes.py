@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import msgspec
 
 from syncscan.model.habit import Change, Paced
-from syncscan.model.trace import Trace
 from syncscan.whatif.compile_reach import CompiledPiece, Reach
 
 OTHER_NS, PAUSE = 100_000, 5.0
@@ -33,7 +32,7 @@ class Launching(str, enum.Enum):
     GRAPH = "graph"
 
 
-def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Change:
+def change_of(reached: Reach, how: Launching, costs: Costs) -> Change:
     """Return what a compile changes of a step.
 
     Args:
@@ -42,34 +41,34 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
     """
     paced, work = list[Paced](), list[tuple[int, float]]()
     for piece in reached.pieces if how is not Launching.EAGER else ():
-        work += _work_left(trace, piece, how, costs)
-        taken = _units(trace, piece, reached.unit_ns, how, costs)
+        work += _work_left(piece, how, costs)
+        taken = _units(piece, reached.unit_ns, how, costs)
         paced += _paced(piece, taken * reached.unit_ns, reached.unit_ns)
     return Change(work=tuple(work), paced=tuple(paced))
 
 
-def _work_left(trace: Trace, piece: CompiledPiece, how: Launching, costs: Costs) -> Iterator[tuple[int, float]]:
+def _work_left(piece: CompiledPiece, how: Launching, costs: Costs) -> Iterator[tuple[int, float]]:
     """Yield the rows of device work that a piece shortens, each with the part of it that is left."""
     if how is Launching.GRAPH:
         fused, factor = [], costs.graph
     else:
-        fused, factor = piece.fusion(trace).work(costs.stay if piece.trains else costs.stay_only), costs.rest
+        fused, factor = piece.fusion.work(costs.stay if piece.trains else costs.stay_only), costs.rest
     yield from fused
     if factor != 1.0:
         rows = {row for row, _ in fused}
         yield from ((row, factor) for op in piece.ops for row in op.work if row not in rows)
 
 
-def _units(trace: Trace, piece: CompiledPiece, unit_ns: float, how: Launching, costs: Costs) -> float:
+def _units(piece: CompiledPiece, unit_ns: float, how: Launching, costs: Costs) -> float:
     """Return what a piece takes of the host, in ops that launch: one call, and what a compile leaves of its ops."""
     if how is Launching.GRAPH:
         return WHOLE * costs.replay
     gradients = costs.gradient * piece.gradients
     if how is Launching.REDUCE_OVERHEAD:
         return piece.calls * (costs.replay if piece.trains else costs.replay_only) + gradients
-    left = piece.fusion(trace)
+    left = piece.fusion
     ops = costs.op * piece.leaves + costs.kernel * left.generated + costs.library * left.library_ns / unit_ns
-    launches, (least, most) = piece.launches(trace), CROSSING
+    launches, (least, most) = piece.launches, CROSSING
     crossing = costs.crossing * launches if least <= launches <= most else 0.0
     if not piece.trains:
         return piece.calls * costs.call_only + ops * costs.ops_only + crossing

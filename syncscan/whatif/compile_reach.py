@@ -28,6 +28,7 @@ from syncscan.whatif.network_calls import network_calls
 class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Ops that one compiled graph holds."""
 
+    trace: Trace
     ops: tuple[OutermostOp, ...]
     trains: bool
     calls: int = 1
@@ -58,19 +59,15 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
     def _spans(self) -> dict[float, tuple[ThreadInterval, ...]]:
         return {}
 
-    def fusion(self, trace: Trace) -> Fusion:
-        """Return what a compile leaves of its launches; worked out once."""
-        if not self._fusions:
-            self._fusions.append(fusion(trace, self.ops))
-        return self._fusions[0]
-
-    def launches(self, trace: Trace) -> int:
-        """Return how many kernels are launched once it is compiled."""
-        return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
-
     @cached_property
-    def _fusions(self) -> list[Fusion]:
-        return []
+    def fusion(self) -> Fusion:
+        """What a compile leaves of its launches."""
+        return fusion(self.trace, self.ops)
+
+    @property
+    def launches(self) -> int:
+        """How many kernels are launched once it is compiled."""
+        return self.fusion.generated + sum(op.heavy for op in self.ops)
 
 
 def _spans(ops: Sequence[OutermostOp], longest_ns: float) -> Iterator[ThreadInterval]:
@@ -132,13 +129,14 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
 class _KnownPieces:
     """The pieces of a trace that were met, so that what is worked out of one serves all that reach it."""
 
-    def __init__(self, _: Trace) -> None:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
         self._of: dict[tuple[int, int, int, bool, int], CompiledPiece] = {}
 
     def piece(self, ops: tuple[OutermostOp, ...], trains: bool, calls: int) -> CompiledPiece:
         key = ops[0].track, ops[0].begin, len(ops), trains, calls
         if key not in self._of:
-            self._of[key] = CompiledPiece(ops, trains, calls)
+            self._of[key] = CompiledPiece(self.trace, ops, trains, calls)
         return self._of[key]
 
 
@@ -153,7 +151,7 @@ def reach_of_graph(
         ops = ops_of(trace, step)
         if ops:
             cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
-            pieces += [CompiledPiece(part, False) for part in _cut_at(tuple(ops), cuts)]
+            pieces += [CompiledPiece(trace, part, False) for part in _cut_at(tuple(ops), cuts)]
             count += sum(op.leaves for op in ops)
             intervals.append(Interval(ops[0].begin, max(op.end for op in ops)))
     breaking = tuple({f.id: f for _, f in left}.values())

@@ -105,7 +105,7 @@ class Joint:
 
     def change(self, removed: Sequence[Finding]) -> Change:
         """Return what a compile, and what only these findings needed, likely change of the step without them."""
-        return both(change_of(self.trace, self._reach(removed), self.how, LIKELY), self._further(removed))
+        return both(change_of(self._reach(removed), self.how, LIKELY), self._further(removed))
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
         """Return the time of the step without these findings, in µs, without its range."""
@@ -150,7 +150,7 @@ class Joint:
             costs = LIKELY  # there is nothing that any would change
         key = id(reach), costs, frozenset(f.id for f in removed)
         if key not in self._made:
-            change = change_of(self.trace, reach, self.how, costs)
+            change = change_of(reach, self.how, costs)
             self._made[key] = self._busy(self.changed(both(change, self._further(removed))))
         return self._made[key]
 

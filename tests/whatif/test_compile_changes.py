@@ -193,9 +193,9 @@ def test_each_call_that_a_pass_holds_costs() -> None:
             for _ in range(8):
                 backward(t, "AddmmBackward0", "aten::mm", at)
                 at += 10
-        analysis, extent = reached(t)
+        _, extent = reached(t)
         assert [piece.calls for piece in extent.pieces] == [calls] * 2
-        paced = change_of(analysis.trace, extent, Launching.REDUCE_OVERHEAD, LIKELY).paced
+        paced = change_of(extent, Launching.REDUCE_OVERHEAD, LIKELY).paced
         units = sum(each.factor * (each.end - each.begin) for each in paced) / extent.unit_ns
         assert units == pytest.approx(2 * calls * LIKELY.replay)
 
@@ -230,8 +230,8 @@ def test_a_compiled_piece_takes_the_host_the_time_of_its_costs() -> None:
     t = TraceBuilder()
     with t.step(0, 100):
         ops(t, LAYER, 10)
-    analysis, extent = reached(t)
-    (paced,) = change_of(analysis.trace, extent, Launching.COMPILE, LIKELY).paced
+    _, extent = reached(t)
+    (paced,) = change_of(extent, Launching.COMPILE, LIKELY).paced
     of_ops = LIKELY.op * 2 + LIKELY.kernel + LIKELY.library * 8_000 / extent.unit_ns
     taken = LIKELY.ops_only * of_ops + LIKELY.call_only
     assert paced.factor * (paced.end - paced.begin) == pytest.approx(taken * extent.unit_ns)
@@ -247,15 +247,15 @@ def test_a_replayed_graph_takes_the_host_as_long_however_many_launches_it_holds(
         t = TraceBuilder()
         with t.step(0, 200):
             ops(t, LAYER * layers, 10)
-        analysis, extent = reached(t)
-        (paced,) = change_of(analysis.trace, extent, how, LIKELY).paced
+        _, extent = reached(t)
+        (paced,) = change_of(extent, how, LIKELY).paced
         assert paced.factor * (paced.end - paced.begin) == pytest.approx(units * extent.unit_ns)
 
 
 def test_eager_changes_nothing() -> None:
     """Launches as they are."""
-    analysis, extent = reached(read_once())
-    change = change_of(analysis.trace, extent, Launching.EAGER, LIKELY)
+    _, extent = reached(read_once())
+    change = change_of(extent, Launching.EAGER, LIKELY)
     assert (change.work, change.paced) == ((), ())
 
 
@@ -265,8 +265,8 @@ def test_a_long_pause_between_ops_is_other_work_and_stays() -> None:
     with t.step(0, 1000):
         ops(t, LAYER * 10, 10)
         ops(t, LAYER * 10, 800)
-    analysis, extent = reached(t)
-    paced = change_of(analysis.trace, extent, Launching.REDUCE_OVERHEAD, LIKELY).paced
+    _, extent = reached(t)
+    paced = change_of(extent, Launching.REDUCE_OVERHEAD, LIKELY).paced
     assert [p.end - p.begin for p in paced] == [198_000, 198_000]
 
 
@@ -283,8 +283,8 @@ def test_gradients_that_are_added_up_take_time_beside_the_graph() -> None:
                 at = 80 + 10 * number
                 with t.op(f"autograd::engine::evaluate_function: {node}", at, at + 9), t.op(node, at, at + 9):
                     op(t, "aten::add_", at + 0.5)
-        analysis, extent = reached(t)
-        change = change_of(analysis.trace, extent, Launching.REDUCE_OVERHEAD, LIKELY)
+        _, extent = reached(t)
+        change = change_of(extent, Launching.REDUCE_OVERHEAD, LIKELY)
         return sum(p.factor * (p.end - p.begin) for p in change.paced) / extent.unit_ns
 
     assert taken(3) - taken(0) == pytest.approx(3 * LIKELY.gradient)
