@@ -9,7 +9,7 @@ import click
 from syncscan.cli.analysis_options import VIEW, AnalysisOptions, options, refuse_unknown, view_options, viewed
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import colors, deliver, explain, links, refuse, say, warn, width
+from syncscan.cli.output import colors, deliver, drawn, explain, links, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.result_options import verbose as verbose_option
 from syncscan.errors import TraceError, UsageError
@@ -76,7 +76,7 @@ def command(
     paths = api.find(traces)
     several = len(paths) > 1
     if several:
-        from syncscan.report import traces as traces_table  # which needs rich, and one trace has no table
+        from syncscan.report import traces as traces_table
     if several and form not in ("text", "json", "csv", "markdown", "github"):
         requested = "A saved analysis" if form == "saved" else f"--format {form}"
         raise UsageError(f"{requested} takes one trace; {len(paths)} were given.")
@@ -102,9 +102,7 @@ def command(
         if timings:
             _say_timings(clock, sum(finding.count for finding in analysis.findings))
     if several and form in ("text", "markdown") and not evidence:
-        in_color = output is None and colors()
-        table = traces_table.markdown(rows) if form == "markdown" else traces_table.render(rows, width(), in_color)
-        reports.append(table)
+        reports.append(drawn(traces_table.blocks(rows), form, output))
     if reports:
         deliver(_join(reports, form) if several else reports[0], output, force)
     if failed:

@@ -20,15 +20,3 @@ def diff_lines(suggested: Suggested) -> list[str]:
     """Return the lines of the diff, without the names of the files and safe to show."""
     lines = suggested.diff.splitlines()
     return [printable(line.expandtabs(4), LONGEST) for line in lines if not line.startswith(("--- ", "+++ "))]
-
-
-def markdown(suggested: Suggested) -> str:
-    """Return the change as a paragraph and a block of code."""
-    lines = diff_lines(suggested)
-    fence = "`" * max(3, 1 + max((_ticks(line) for line in lines), default=0))
-    return "\n".join([caption(suggested), "", f"{fence}diff", *lines, fence, ""])
-
-
-def _ticks(line: str) -> int:
-    """Return the length of the longest run of backticks."""
-    return max((len(run) for run in "".join(c if c == "`" else " " for c in line).split()), default=0)

@@ -119,7 +119,7 @@ def renderables(block: Block, width: int) -> Iterator[RenderableType]:
     """Yield what rich draws of a block."""
     match block:
         case Heading():
-            if block.level > 1:
+            if block.level == 3:
                 yield Text("")
             yield _line(block.words, _STYLES[block.look] or "bold")
         case Sentence():
@@ -183,14 +183,14 @@ def _table(block: Grid, width: int) -> Iterator[RenderableType]:
 def _is_wide(block: Grid, width: int) -> bool:
     """Return whether the unbroken columns leave too little room for the others."""
     whole = [k for k, column in enumerate(block.columns) if column.whole and not column.right]
-    widths = (max((len(_plain(row[k])) for row in block.rows), default=0) for k in whole)
+    widths = (max((_widest(row[k]) for row in block.rows), default=0) for k in whole)
     return sum(widths) > WIDEST * width
 
 
 def _grid(block: Grid, grid: table.Table, width: int) -> table.Table:
     """Return the table; numbers are never broken, but the names above them are where it would be too wide."""
     rows = block.rows[: block.most]
-    cells = [max((len(_plain(row[k])) for row in rows), default=0) for k in range(len(block.columns))]
+    cells = [max((_widest(row[k]) for row in rows), default=0) for k in range(len(block.columns))]
     narrow = sum(max(len(c.name), room) + 2 for c, room in zip(block.columns, cells, strict=True)) > width
     for column, room in zip(block.columns, cells, strict=True):
         least = max(room, _in_two_lines(column.name)) if column.right and narrow else None
@@ -227,6 +227,10 @@ def _cell(cell: Words | Stacked) -> RenderableType:
 
 def _plain(cell: Words | Stacked) -> str:
     return "\n".join(map(plain, lines_of(cell)))
+
+
+def _widest(cell: Words | Stacked) -> int:
+    return max(len(plain(line)) for line in lines_of(cell))
 
 
 def _more(count: int) -> Iterator[Text]:

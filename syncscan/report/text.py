@@ -19,7 +19,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.report import analysis_report, causes
-from syncscan.report.blocks import Block, Grid, Heading, Item, Items, Sentence, strong
+from syncscan.report.blocks import Block, Fold, Heading, Item, Items, Sentence, strong
 from syncscan.report.fixes import fitting, height
 from syncscan.report.habits import HabitText
 from syncscan.report.printable import printable
@@ -84,7 +84,7 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
         yield from _sources(story, terminal)
     for section in _sections(analysis, story, terminal.verbose):
         blocks = list(section)
-        if blocks and isinstance(blocks[0], Sentence | Grid):
+        if blocks and not isinstance(blocks[0], Fold):
             yield Text("")
         for block in blocks:
             yield from renderables(block, terminal.width)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import msgspec
-from rich.box import SIMPLE_HEAD
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from syncscan.model.analysis import Analysis
 from syncscan.report import remedies
-from syncscan.report.markup import cell, escaped
+from syncscan.report.blocks import Block, Grid, GridColumn, Heading, Span, Stacked, Words, code
 from syncscan.report.phrases import measurable, real, replayed, saving
-from syncscan.report.printable import printable
-from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 
 _SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.(gz|zst|xz|bz2))?$")
@@ -66,28 +60,19 @@ def _name(path: str) -> str:
     return _SUFFIX.sub("", PurePath(path).name) or path
 
 
-def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
-    """Return the table as text, two lines per trace: its name, and what to change first.
-
-    Args:
-        width: the width of the terminal, in characters.
-        color: whether to write colors.
-    """
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for name in ("step", "bound by", "syncs per step", "recoverable"):
-        table.add_column(name, justify="left" if name == "bound by" else "right", no_wrap=True)
-    table.add_column("trace, and what to change first", overflow="ellipsis")
-    for one in rows:
-        below = Text(printable(one.first, 200), "dim")
-        table.add_row(one.step, one.bound, one.syncs, one.recoverable, Group(Text(printable(one.trace)), below))
-    return written([Text(f"{len(rows)} traces", "bold"), table], width, color)
+def blocks(rows: Sequence[TraceRow]) -> Iterator[Block]:
+    """Yield the table, two lines per trace: its name, and what to change first."""
+    yield Heading(f"{len(rows)} traces", 1)
+    columns = (
+        GridColumn("step", right=True),
+        GridColumn("bound by"),
+        GridColumn("syncs per step", right=True),
+        GridColumn("recoverable", right=True),
+        GridColumn("trace, and what to change first"),
+    )
+    yield Grid(columns, tuple(map(_cells, rows)), len(rows))
 
 
-def markdown(rows: Sequence[TraceRow]) -> str:
-    """Return the table as Markdown."""
-    head = ("trace", "step", "bound by", "syncs per step", "recoverable", "to change first")
-    lines = [f"### {len(rows)} traces", "", f"| {' | '.join(head)} |", "|---|--:|---|--:|--:|---|"]
-    for one in rows:
-        cells = (cell(one.trace), one.step, one.bound, one.syncs, one.recoverable, escaped(one.first, 200))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+def _cells(one: TraceRow) -> tuple[Words | Stacked, ...]:
+    named = Stacked((code(one.trace), Span(one.first, "dim")))
+    return one.step, one.bound, one.syncs, one.recoverable, named

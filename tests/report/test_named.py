@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.report import evidence
+from syncscan.report import evidence, markup
 from syncscan.report.named import named
 from syncscan.report.story import story_of
 from tests.report.example import analysis, hostile, typical
@@ -93,5 +93,5 @@ def test_evidence_of_syncs_that_go_together_has_a_block_each() -> None:
 def test_hostile_names_of_habits_make_no_markup() -> None:
     """Each fact stays in its row, and no HTML but ours appears."""
     a = hostile("x|y`</sub><script>[a](b)")
-    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", evidence.of_habit(a, a.habits[0]))
+    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", markup.drawn(evidence.of_habit(a, a.habits[0])))
     assert set(re.findall(r"<[^>]*>", outside)) == {"<sub>", "</sub>"}

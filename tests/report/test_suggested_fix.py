@@ -31,9 +31,9 @@ def test_its_caption_says_whether_it_is_verified() -> None:
 
 def test_a_block_of_code_ends_where_it_should() -> None:
     """Backticks in the program don't end it."""
-    text = suggested_fix.markdown(replace(CHANGE, diff=DIFF + "+```\n"))
-    assert text.splitlines()[2] == "````diff"
-    assert text.splitlines()[-1] == "````"
+    one = replace(finding(), suggested=replace(CHANGE, diff=DIFF + "+```\n"))
+    lines = evidence.render(analysis(one), one).splitlines()
+    assert lines.count("````diff") == lines.count("````") == 1
 
 
 def test_the_report_shows_it_at_its_finding() -> None:
