@@ -265,7 +265,7 @@ def _cluster(workers: int) -> Iterator[Any]:
 
 
 def _imported() -> None:
-    import syncscan.fleet.outcome  # noqa: F401
+    import syncscan.fleet.worker  # noqa: F401
 
 
 def _peak_kb() -> int:

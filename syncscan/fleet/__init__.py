@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from syncscan.fleet.api import analyze_fleet
+from syncscan.fleet.run import analyze_fleet
 from syncscan.model.fleet import Fleet
 
 if TYPE_CHECKING:

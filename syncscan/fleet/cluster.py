@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from syncscan.errors import MissingExtra, ProgramFailed, UsageError, installing
-from syncscan.fleet.outcome import TraceOutcome, outcome_of
+from syncscan.fleet.worker import TraceOutcome, outcome_of
 from syncscan.load.redaction import redacted
 from syncscan.load.unpack import reason
 from syncscan.version import __version__

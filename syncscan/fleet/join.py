@@ -16,9 +16,8 @@ from syncscan.fleet.lateness import (
     match_arrivals,
     waited_ns,
 )
-from syncscan.fleet.matched_collectives import MatchedCollectives, match_collectives
+from syncscan.fleet.matched_collectives import MatchedCollectives, RankClocks, clocks_of, match_collectives
 from syncscan.fleet.members import Members, members_of
-from syncscan.fleet.rank_clocks import RankClocks, clocks_of
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
 from syncscan.model.rank import RankAnalysis, RankFinding
 

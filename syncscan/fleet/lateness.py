@@ -13,9 +13,8 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.matched_collectives import JobCollective, collective_of
+from syncscan.fleet.matched_collectives import JobCollective, RankClocks, collective_of
 from syncscan.fleet.members import Members
-from syncscan.fleet.rank_clocks import RankClocks
 from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY

@@ -1,7 +1,11 @@
-"""Match the collectives of a job's ranks with one another.
+"""Match the collectives of a job's ranks with one another, and align the ranks' clocks by them.
 
 Each process group runs its collectives in the same order on all its ranks (NCCL requires it), so that group, kind and
 position in the step identify a collective, and its number in the group where traces have it.
+
+A collective ends at about the same time on all its ranks, whatever their clocks show; its begin says nothing, as that
+is when each rank arrived. Ranks that share no collective with the first are aligned through ranks that share some with
+both.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from statistics import median
 from typing import TypeAlias
 
 import msgspec
@@ -103,3 +108,44 @@ def _rank_set(group: ProcessGroup) -> frozenset[int] | None:
 def collective_of(members: Members, rank: int, place: int) -> RankCollective:
     """Return a rank's collective."""
     return members.ranks[rank].of.collectives[place]
+
+
+class RankClocks(msgspec.Struct, frozen=True):
+    """Offsets from each rank's trace time to the job's, ns since the first rank's `base_ns`."""
+
+    added: tuple[int, ...]
+    corrected: tuple[int, ...]
+    """The part of the offsets that the ranks' own epoch times don't explain."""
+    unaligned: tuple[int, ...]
+    """Indices of ranks that share no collective with the others: their epoch times are used unaligned."""
+
+
+def clocks_of(members: Members, collectives: Sequence[JobCollective]) -> RankClocks:
+    """Align the ranks' clocks."""
+    base = members.ranks[0].of.base_ns
+    epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
+    corrected: dict[int, int] = {0: 0}
+    while newly_aligned := _next(members, collectives, epoch, corrected):
+        corrected |= newly_aligned
+    unaligned = tuple(sorted(set(range(len(epoch))) - set(corrected)))
+    corrections = tuple(corrected.get(place, 0) for place in range(len(epoch)))
+    return RankClocks(tuple(e + c for e, c in zip(epoch, corrections, strict=True)), corrections, unaligned)
+
+
+def _next(
+    members: Members, collectives: Sequence[JobCollective], epoch: Sequence[int], corrected: dict[int, int]
+) -> dict[int, int]:
+    """Return the corrections of ranks that share a collective with an aligned one."""
+    apart: defaultdict[int, list[float]] = defaultdict(list)
+    for collective in collectives:
+        ends = {
+            rank: collective_of(members, rank, place).end + epoch[rank] + corrected.get(rank, 0)
+            for rank, place in zip(collective.ranks, collective.places, strict=True)
+        }
+        settled = [end for rank, end in ends.items() if rank in corrected]
+        if settled and len(settled) < len(ends):
+            at = median(settled)
+            for rank, end in ends.items():
+                if rank not in corrected:
+                    apart[rank].append(at - end)
+    return {rank: round(median(differences)) for rank, differences in apart.items()}

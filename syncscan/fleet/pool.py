@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from syncscan.errors import ProgramFailed
-from syncscan.fleet.outcome import TraceOutcome
+from syncscan.fleet.worker import TraceOutcome
 from syncscan.load import memory_check
 from syncscan.load.second_process import ALONE
 

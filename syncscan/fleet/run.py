@@ -1,22 +1,65 @@
-"""Analyze the traces of a job on one machine or many, reusing stored ranks."""
+"""Analyze the traces of a job on one machine or many, reusing stored ranks, and join them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from syncscan.errors import SyncscanError, UsageError
+from syncscan.errors import SyncscanError, TraceUnreadable, UsageError
 from syncscan.fleet import cluster, pool
-from syncscan.fleet.outcome import TraceOutcome
+from syncscan.fleet.join import join
+from syncscan.fleet.listing import find
 from syncscan.fleet.store import Store, named_as_rank, read_stored
+from syncscan.fleet.worker import TraceOutcome
 from syncscan.load.redaction import redacted
-from syncscan.model.fleet import Unread
+from syncscan.model.fleet import Fleet, Unread
 from syncscan.model.rank import RankAnalysis, decoded
 
 Progress = Callable[[int, int, int, str], None]
 """Callback with the number of finished traces, of unreadable ones among them, of all traces, and the last path."""
+
+
+def analyze_fleet(
+    where: str | os.PathLike[str] | Iterable[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Fleet:
+    """Find the cost of each sync to a job of many ranks, and which rank delays the others.
+
+    Args:
+        where: a folder, a glob or a URL with the traces of all ranks, or the traces themselves. Saved analyses, and
+            ranks that were stored before, are taken in place of traces.
+        out: folder or URL where what is kept of each rank is written as soon as there is one, 3 kB or so; given again,
+            only what is new or has changed is analyzed.
+        jobs: processes on this machine; by default one a processor, as far as there is memory for them.
+        scheduler: address of a Dask scheduler, whose workers analyze the traces instead; they must see them too.
+        max_memory: bytes that the processes may take together, by default most of what is free; of a cluster's worker
+            for one trace.
+        progress: called with how many traces are done, how many of these can't be read, how many there are, and the
+            path of the last.
+        options: the further ones of `syncscan.analyze`, for each trace.
+
+    Raises:
+        TraceNotFound: there is no trace.
+        TraceUnreadable: none of them can be read, or what is left makes no job.
+        UsageError: `out` can't be written, or no scheduler answers.
+        MissingExtra: a package for the storage or the scheduler isn't installed.
+    """
+    paths = find(where) if isinstance(where, (str, os.PathLike)) else [p for path in where for p in find(path)]
+    ranks, unread = run(
+        paths, store=out, jobs=jobs, scheduler=scheduler, max_memory=max_memory, progress=progress, options=options
+    )
+    if not ranks:
+        first = f" The first, {unread[0].path}: {unread[0].reason}" if unread else ""
+        raise TraceUnreadable(f"None of {len(unread)} traces can be read.{first}")
+    return join(ranks, unread)
 
 
 def run(
@@ -29,25 +72,7 @@ def run(
     progress: Progress | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> tuple[list[RankAnalysis], list[Unread]]:
-    """Analyze the traces of a job, each once, in any order.
-
-    Args:
-        paths: the paths of the traces; saved analyses and stored ranks may be among them.
-        store: folder or URL where each rank is written as soon as there is one, and taken from the next time.
-        jobs: processes on this machine; by default one a processor, as far as there is memory for them.
-        scheduler: address of a Dask scheduler whose workers do it instead.
-        max_memory: bytes that the processes may take together; of a cluster's worker for one trace.
-        progress: see `Progress`.
-        options: the further ones of `syncscan.analyze`.
-
-    Returns:
-        The ranks and what can't be read, both in the order of the paths.
-
-    Raises:
-        UsageError: the store can't be written, no scheduler answers, or a trace is standard input.
-        MissingExtra: a package for that isn't installed.
-        ProgramFailed: no process can be started, or the scheduler went away.
-    """
+    """Analyze the traces of a job, each once, in any order; return ranks and unreadable traces in that of the paths."""
     if "-" in paths:
         raise UsageError("A job's traces can't come from standard input: each rank has its own.", "Give a folder.")
     job = _Job(list(dict.fromkeys(paths)), progress)

@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from syncscan.gate.baseline import MORE
-from syncscan.gate.habit_changes import habit_changes
 from syncscan.gate.jobs import JobState
 from syncscan.gate.match import matched
-from syncscan.gate.recordings import Recordings
+from syncscan.gate.recordings import UNRELATED, Recordings, habit_changes, unrelated
 from syncscan.gate.sites import Key, joined
 from syncscan.gate.state import GainShare, State
 from syncscan.gate.step_change import difference, step_change
-from syncscan.gate.unrelated import UNRELATED, unrelated
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import (
     Diff,

@@ -1,19 +1,30 @@
-"""Recordings of one state of a program, as checks and diffs read them."""
+"""Recordings of one state of a program, as checks and diffs read them, and what only recordings show of two states."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+
+import numpy as np
 
 from syncscan.facts.period import step_times
 from syncscan.gate.match import matched
-from syncscan.gate.sites import Key, joined, sites_of
+from syncscan.gate.sites import Key, joined, sites_of, unnumbered
 from syncscan.gate.state import GainShare, State, Timing
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import DiffState, Site
-from syncscan.model.finding import Finding
+from syncscan.model.diff import DiffState, HabitChange, Site, SiteChange, SiteStatus
+from syncscan.model.finding import Finding, Severity
+from syncscan.model.habit import Habit
 from syncscan.model.trace import CALLS, Category
+
+COMMON = 0.2
+"""Least part of a state's kernel time in kernels that the other state runs too, for the two to be one program."""
+UNRELATED = (
+    "These seem to be two different programs: no sync is at the same place in both, and hardly a kernel runs in both. "
+    "A diff compares states of one program."
+)
+_NOTABLE = (Severity.HIGH, Severity.MEDIUM)
 
 
 class Recordings(State):
@@ -125,3 +136,55 @@ def _share(analysis: Analysis, findings: Sequence[Finding]) -> GainShare | None:
 
 def _literal(id: str) -> str:
     return id.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
+
+
+def habit_changes(before: Sequence[Analysis], after: Sequence[Analysis]) -> tuple[HabitChange, ...]:
+    """Return the habits that matter in every recording of one state and are in none of the other.
+
+    Habits of one rule and scope are one, but for those of different work that only samples show.
+    """
+    removed = (HabitChange(SiteStatus.GONE, habit) for habit in _only(before, after))
+    new = (HabitChange(SiteStatus.NEW, habit) for habit in _only(after, before))
+    return (*removed, *new)
+
+
+def _only(these: Sequence[Analysis], those: Sequence[Analysis]) -> Iterator[Habit]:
+    elsewhere = {_key(habit) for analysis in those for habit in analysis.habits}
+    everywhere = set.intersection(*({_key(h) for h in a.habits if h.severity in _NOTABLE} for a in these))
+    yield from ({_key(h): h for h in these[0].habits if _key(h) in everywhere - elsewhere}).values()
+
+
+def _key(habit: Habit) -> tuple[str, str, tuple[str, ...]]:
+    return habit.rule, habit.sampled.activity if habit.sampled else "", tuple(map(unnumbered, habit.scope))
+
+
+def unrelated(before: Sequence[Analysis], after: Sequence[Analysis], changes: Sequence[SiteChange]) -> bool:
+    """Return whether nothing suggests that both states are of one program; False where one has no kernels.
+
+    Args:
+        changes: their places, matched.
+    """
+    if any(change.before and change.after for change in changes):
+        return False
+    ours, theirs = _kernels(before), _kernels(after)
+    if not ours or not theirs:
+        return False
+    return max(_common(ours, theirs), _common(theirs, ours)) < COMMON
+
+
+def _kernels(side: Sequence[Analysis]) -> dict[str, float]:
+    """Return the time of the kernels by name, ns."""
+    times: dict[str, float] = {}
+    for trace in (analysis.trace for analysis in side):
+        s, rows = trace.slices, trace.device_rows
+        rows = rows[s.category[rows] == int(Category.KERNEL)]
+        took = np.bincount(s.name[rows], weights=s.end[rows] - s.ts[rows]) if len(rows) else np.zeros(0)
+        for name in np.flatnonzero(took).tolist():
+            text = trace.strings[name]
+            times[text] = times.get(text, 0.0) + float(took[name])
+    return times
+
+
+def _common(one: dict[str, float], other: dict[str, float]) -> float:
+    """Return the part of the first one's time in kernels that the other has."""
+    return sum(us for name, us in one.items() if name in other) / sum(one.values())

@@ -11,8 +11,8 @@ import pytest
 
 from syncscan.errors import UsageError
 from syncscan.fleet import cluster as clusters
-from syncscan.fleet.outcome import outcome_of
 from syncscan.fleet.run import run
+from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import write_ranks
 

@@ -8,8 +8,8 @@ import pytest
 
 from syncscan.errors import TraceNotFound
 from syncscan.fleet.listing import find
-from syncscan.fleet.outcome import outcome_of
 from syncscan.fleet.store import Store
+from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import rank_trace, write_ranks
 

@@ -15,9 +15,9 @@ import pytest
 import syncscan
 from syncscan.errors import UsageError
 from syncscan.fleet import pool
-from syncscan.fleet.outcome import outcome_of
 from syncscan.fleet.pool import Workers, outcomes, workers_for
 from syncscan.fleet.run import run
+from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import rank_trace, write_ranks
 

@@ -12,8 +12,8 @@ import pytest
 import syncscan
 from syncscan.errors import SyncscanError
 from syncscan.fleet.listing import find
-from syncscan.fleet.outcome import outcome_of
 from syncscan.fleet.run import run
+from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import write_ranks
 

@@ -9,8 +9,8 @@ import pytest
 
 from syncscan.errors import TraceUnreadable, UsageError
 from syncscan.fleet import store as stored_ranks
-from syncscan.fleet.outcome import outcome_of
 from syncscan.fleet.store import Store, read_stored
+from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import RankAnalysis, decoded
 from tests.fleet.small_ranks import write_ranks
 

@@ -8,7 +8,7 @@ import pytest
 
 import syncscan
 from syncscan.gate import comparison
-from syncscan.gate.unrelated import UNRELATED
+from syncscan.gate.recordings import UNRELATED
 from syncscan.report.diff_report import verdict
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
