@@ -208,24 +208,34 @@ class CaptureRun:
 
     def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
         """Return the metadata stored in the trace under the key "syncscan"."""
-        times = self.times
         return {
             "schema": SCHEMA,
             "syncscan": importlib.import_module("syncscan").__version__,
-            "unprofiled_step_us": times.typical if times else None,
-            "unprofiled_quartiles_us": times.quartiles if times else None,
-            "unprofiled_mean_us": times.mean if times else None,
-            "unprofiled_steps_us": [round(us, 3) for us in times.each] if times else [],
-            "unprofiled_period": times.period if times else 1,
-            "unprofiled_clock": times.clock if times else None,
-            "unprofiled_undisturbed": self._undisturbed if times else None,
-            "calibrated_steps": self.order.plan.calibrate if times else 0,
+            "unprofiled_step_us": None,
+            "calibrated_steps": 0,
+            **self._timed(),
             "device_drained": True,
             "first_step": self._first,
             "notes": list(self._notes),
             **taken,
             **({"run": self._watch.record()} if self._of_phase is None else {"phase": self._of_phase}),
             **({"clocks": dict(self._clocks)} if self._clocks else {}),
+        }
+
+    def _timed(self) -> dict[str, Any]:
+        """Return the metadata on the timed steps; empty where none were."""
+        times = self.times
+        if times is None:
+            return {}
+        return {
+            "unprofiled_step_us": times.typical,
+            "unprofiled_quartiles_us": times.quartiles,
+            "unprofiled_mean_us": times.mean,
+            "unprofiled_steps_us": [round(us, 3) for us in times.each],
+            "unprofiled_period": times.period,
+            "unprofiled_clock": times.clock,
+            "unprofiled_undisturbed": self._undisturbed,
+            "calibrated_steps": self.order.plan.calibrate,
         }
 
     def _enter(self) -> None:
@@ -323,19 +333,17 @@ class CaptureRun:
         """Let cycles hold whole periods, where steps differ periodically; observe more steps where that is unclear."""
         if not self._plan.auto or self._of_phase is not None:
             return
-        period, spread = self._watch.period(), self.times.quartiles if self.times else None
-        unclear = period == 1 and spread is not None and spread[1] - spread[0] > UNEVEN * self._typical()
+        period, times = self._watch.period(), self.times
+        spread = times.quartiles if times else None
+        unclear = period == 1 and times and spread and spread[1] - spread[0] > UNEVEN * times.typical
         if unclear and not self._looked:
             self._looked = True
             self._phases.insert(0, (StepPurpose.LOOK, LOOK))
         elif period > 1 and self._plan.active % period:
             self._plan = self._plan.of_period(period)
             self._phases = [(p, self._plan.active if p is StepPurpose.ACTIVE else n) for p, n in self._phases]
-        if period > 1 and self.times is not None:
-            self.times = replace(self.times, period=period)
-
-    def _typical(self) -> float:
-        return self.times.typical if self.times else 0.0
+        if period > 1 and times is not None:
+            self.times = replace(times, period=period)
 
     def _start_between(self) -> None:
         """Start recording phases between the steps; if none is worth it, the capture is over."""

@@ -223,7 +223,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         """Tell the order of work of a copy between host and device, which the host may wait for afterwards."""
         order = self._session.order
         late = direct and simulated().is_late(goal if origin == DEVICE else origin, non_blocking=non_blocking)
-        with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+        with tensor_memory.without_modes():
             if late and origin == DEVICE:
                 order.copy_out(tensor, result)
             elif origin == DEVICE:
@@ -237,7 +237,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def _mark(self, tensor: Any) -> str:
         """Return a mark of a tensor's values, and record nothing of the reading."""
-        with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+        with tensor_memory.without_modes():
             return mark_of(tensor)
 
     # methods that name a device

@@ -6,7 +6,9 @@ without a registry, and dies with the values.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 DEVICE, PINNED, HOST = "device", "pinned", None
@@ -15,6 +17,14 @@ DEVICE, PINNED, HOST = "device", "pinned", None
 WITHOUT_STORAGE = (NotImplementedError, RuntimeError, ValueError)
 """Errors that torch raises if a tensor has no storage of its own; ValueError for the parameters of a lazy module."""
 _NOTE = "_syncscan_place"
+
+
+@contextlib.contextmanager
+def without_modes() -> Iterator[None]:
+    """See tensors as they are on the CPU, and let none of torch's modes see what is done to them."""
+    torch = importlib.import_module("torch")
+    with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+        yield
 
 
 def place_of(tensor: Any) -> str | None:

@@ -28,7 +28,7 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
     deep_copied, pickled, taken = tensor.__deepcopy__, tensor._reduce_ex_internal, tensor.__array__
 
     def pin_memory(tensor: Any, device: Any = None) -> Any:
-        with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+        with tensor_memory.without_modes():
             place = tensor_memory.place_of(tensor)
             if place == PINNED:  # torch returns the tensor itself
                 return tensor

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 
@@ -240,7 +241,7 @@ def tensor_of(array: WatchedArray) -> Any:
 
     `torch.from_numpy` would make a storage of its own of that memory, whose uses would be counted apart.
     """
-    with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+    with tensor_memory.without_modes():
         tensor = _from_numpy(array.view(np.ndarray))
         if array.tensor is None:
             return tensor
