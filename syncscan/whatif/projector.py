@@ -219,7 +219,7 @@ class Projector:
         """
         met = standing(self.obstacles, bool(projection.removed))
         if COMPILE in prevented(met) and projection.launches in (COMPILE, REDUCE_OVERHEAD):
-            raise UsageError(f"{self.trace.info.path} can't be compiled: {met[0].clause}.", met[0].fix)
+            raise UsageError(f"{self.trace.info.path} gains nothing by a compile: {in_words(met)}", met[0].fix)
         if projection.launches in (EAGER, COMPILE) or not met:
             return projection
         return replace(projection, provided=f"Only once this is mended: {in_words(met)}")

@@ -80,12 +80,14 @@ def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:
 
 
 def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
-    """Return the habit of launches with their time as an upper bound, where nothing projected can be promised."""
+    """Return the habit of launches with their time as an upper bound; with no gain where no way to save it is left."""
     if obstacles:
         fix = " ".join([in_words(obstacles), *dict.fromkeys(obstacle.fix for obstacle in obstacles)])
         habit = replace(habit, advice=replace(habit.advice, fix=fix))
     if habit.gain is None:
         return habit
+    if _best(obstacles, removed=True) == EAGER:
+        return replace(habit, gain=None, segments=tuple(replace(segment, gain=None) for segment in habit.segments))
     bound = max(habit.gain.recoverable_us, habit.gain.range_us[1])
     return replace(
         habit,

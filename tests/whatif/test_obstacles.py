@@ -11,7 +11,7 @@ from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Basis
-from syncscan.model.obstacles import ObstacleKind
+from syncscan.model.obstacles import Obstacle, ObstacleKind, prevented
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.report import render
 from tests.builder import TraceBuilder
@@ -211,9 +211,25 @@ def test_a_compile_that_raises_is_neither_offered_nor_projected() -> None:
     assert analysis.states is not None
     assert {state.launches for state in analysis.states.each} <= {EAGER}
     assert "Double backward (20 ops): `torch.compile` raises." in render(analysis, "text").replace("\n", " ")
-    with pytest.raises(UsageError, match="double backward"):
+    with pytest.raises(UsageError, match="Double backward"):
         analysis.whatif(launches="compile")
     assert analysis.whatif(launches="graph").provided.startswith("Only once this is mended: Double backward")
+
+
+def test_a_compile_that_raises_is_no_change_to_make() -> None:
+    """Torchdiffeq's `cnf.py`: what its launches take is a gain of no way to launch that can be had."""
+    analysis = of(twice)
+    assert [h.gain for h in analysis.habits if h.rule == "launch-bound"] in ([], [None])
+    assert analysis.remedies == ()
+
+
+@pytest.mark.parametrize("calls", [ObstacleKind.CALLS, ObstacleKind.FORWARDS])
+def test_calls_that_no_graph_launches_gain_nothing_by_a_compile(calls: ObstacleKind) -> None:
+    """Torchdiffeq's `latent_ode.py`: gradients without a backward pass keep graphs from it, and each call costs."""
+    several, unused = Obstacle(calls, 72), Obstacle(ObstacleKind.UNUSED_GRADIENTS, 27, 442)
+    assert prevented([several]) == frozenset()
+    assert prevented([unused]) == {REDUCE_OVERHEAD}
+    assert prevented([several, unused]) == {COMPILE, REDUCE_OVERHEAD}
 
 
 def test_sizes_that_a_sync_reads_are_known_without_it() -> None:
