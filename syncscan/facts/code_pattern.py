@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 _ANY = "any_of_"
-"""What `$` becomes, so that Python parses the pattern."""
+"""`$` as Python can parse it in a pattern."""
 _PLACES = frozenset("ctx kind type_comment type_params".split())
 """Fields in which the same code may differ."""
 _TORCH = {"F": "torch", "th": "torch"}

@@ -30,7 +30,7 @@ class Proposal(msgspec.Struct, frozen=True):
     rule: str = ""
     """The rule that knows the wait, where the dry run names no other there; by default the first of the rewrite."""
     rewrite: str = ""
-    """Its id, title and safety are filled in by `found_by`."""
+    """Its id, title and safety are filled in by `proposals_of`."""
     title: str = ""
     safety: Safety = Safety.SAFE
     why: str = ""
@@ -85,14 +85,14 @@ class Rewrite(Protocol):
         ...
 
 
-def found_by(rewrite: Rewrite, file: File) -> Iterator[Proposal | Left]:
+def proposals_of(rewrite: Rewrite, file: File) -> Iterator[Proposal | Left]:
     """Yield what a rewrite finds in a file, with its own name, title and safety."""
-    for one in rewrite.find(file):
-        if isinstance(one, Left):
-            yield one
+    for answer in rewrite.find(file):
+        if isinstance(answer, Left):
+            yield answer
         else:
-            rule = one.rule or rewrite.RULES[0]
-            yield replace(one, rule=rule, rewrite=rewrite.ID, title=rewrite.TITLE, safety=rewrite.SAFETY)
+            rule = answer.rule or rewrite.RULES[0]
+            yield replace(answer, rule=rule, rewrite=rewrite.ID, title=rewrite.TITLE, safety=rewrite.SAFETY)
 
 
 def is_too_long(proposal: Proposal) -> bool:

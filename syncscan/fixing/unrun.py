@@ -15,7 +15,7 @@ from syncscan.fixing.assumed_run import observed
 from syncscan.fixing.edits import Draft, applied, change, span
 from syncscan.fixing.patch_builder import unified
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Proposal, found_by, import_torch, with_torch
+from syncscan.fixing.proposal import Proposal, import_torch, proposals_of, with_torch
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
 from syncscan.fixing.same_text import TOLERANCE
@@ -47,7 +47,7 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
     warnings = api.lint([path], select=select, ignore=ignore).warnings
     waits = {(warning.line, warning.column) for warning in warnings}
     file = File(text, observed(text, waits), has_float64=not names_apple(text.path))
-    answers = [(path, one) for one in found_by(deferred, file) if isinstance(one, Proposal)]
+    answers = [(path, one) for one in proposals_of(deferred, file) if isinstance(one, Proposal)]
     wanted = compatible({path: file}, answers)
     fixes = tuple(_fix(path, file, one, unverified) for _, one in wanted)
     files = (_patched(path, file, wanted),) if wanted and unverified else ()

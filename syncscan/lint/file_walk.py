@@ -437,12 +437,12 @@ class FileWalk:
                 both |= self._refined(value)[0]
             return both, {}
         is_type = matched("isinstance($x, $type)", test)
-        asked = is_type or matched("torch.is_tensor($x)", test, self._names.of)
-        if not asked or not (written := key(asked.x)):
+        test_of = is_type or matched("torch.is_tensor($x)", test, self._names.of)
+        if not test_of or not (written := key(test_of.x)):
             return {}, {}
         if is_type and self._names.of(is_type.type) not in ("torch.Tensor", "torch.nn.Parameter"):
             return ({}, {}) if _mentions_tensor(is_type.type) else ({written: HOST}, {})
-        known_as = self._evaluator.value(asked.x)
+        known_as = self._evaluator.value(test_of.x)
         is_tensor = known_as.kind in (ValueKind.CPU, ValueKind.TENSOR, ValueKind.BATCH)
         return {written: known_as if is_tensor else TENSOR}, {written: HOST}
 

@@ -10,7 +10,7 @@ from typing import Any
 from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal, found_by
+from syncscan.fixing.proposal import Left, Proposal, proposals_of
 from syncscan.fixing.proposal_trial import compatible
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import read
@@ -71,7 +71,7 @@ def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) 
 def _patched(path: str, run: RunResult, module: Any) -> tuple[str, tuple[str, ...]]:
     text = read(path)
     file = File(text, run.observed[path], main=True, places=[place for place in run.places if place.file == path])
-    answers = list(found_by(module, file))
+    answers = list(proposals_of(module, file))
     wanted = compatible({path: file}, [(path, one) for one in answers if isinstance(one, Proposal)])
     draft = Draft(text)
     for _, proposal in wanted:

@@ -104,17 +104,17 @@ def _fills(file: File, fill: SimpleNamespace, mask: ast.expr) -> bool:
 
 def _selected_from(file: File, node: ast.expr, mask: ast.expr) -> ast.expr | None:
     """Return `x` of `torch.where(mask, v, x)`, if v gets no gradient where nothing is masked."""
-    where = matched("torch.where($mask, $value, $x)", node)
-    if not where or not questions.same_source(file, _without_new_dims(where.mask), mask):
+    choice = matched("torch.where($mask, $value, $x)", node)
+    if not choice or not questions.same_source(file, _without_new_dims(choice.mask), mask):
         return None
-    tensors, tensor = file.tensors(node), file.device_tensor(where.x)
+    tensors, tensor = file.tensors(node), file.device_tensor(choice.x)
     if tensor is None or not tensors or any(t.dtype != tensor.dtype for t in tensors):
         return None
-    without = not any(t.grad for t in file.tensors(where.value)) and questions.is_pure(file, where.value)
-    product = matched("$a * $b", where.value)
+    without = not any(t.grad for t in file.tensors(choice.value)) and questions.is_pure(file, choice.value)
+    product = matched("$a * $b", choice.value)
     sides = [(product.a, product.b), (product.b, product.a)] if product else []
-    multiple = any(questions.same_source(file, a, where.x) and file.is_number(b) for a, b in sides)
-    return where.x if file.is_number(where.value) or without or multiple else None
+    multiple = any(questions.same_source(file, a, choice.x) and file.is_number(b) for a, b in sides)
+    return choice.x if file.is_number(choice.value) or without or multiple else None
 
 
 def _without_new_dims(mask: ast.expr) -> ast.expr:

@@ -84,8 +84,8 @@ def _is_index(file: File, value: ast.expr) -> bool:
 
 
 def _is_whole(value: ast.expr) -> bool:
-    made = matched("$library.$function(...)", value)
-    return made is not None and made.function in _WHOLE
+    call = matched("$library.$function(...)", value)
+    return call is not None and call.function in _WHOLE
 
 
 def _is_bound_before(file: File, base: ast.expr, assign: ast.Assign) -> bool:

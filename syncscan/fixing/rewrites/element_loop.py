@@ -42,8 +42,8 @@ def _keeps_type(site: NumberRead) -> bool:
 
 def _comprehension(file: File, site: NumberRead) -> Draft | None:
     """Return the draft for `[v.item() for v in t]`."""
-    whole = file.parents[site.node]
-    code = matched("[$number for $v in $t] | ($number for $v in $t)", whole)
+    comprehension = file.parents[site.node]
+    code = matched("[$number for $v in $t] | ($number for $v in $t)", comprehension)
     if not code or code.number is not site.node or not _is_name(code.v) or not _is_name(site.of, code.v.id):
         return None
     tensor = file.device_tensor(code.t)
@@ -51,9 +51,9 @@ def _comprehension(file: File, site: NumberRead) -> Draft | None:
         return None
     source = file.text.code(code.t)
     numbers = f"{source if questions.is_simple(code.t) else f'({source})'}.tolist()"
-    alone = isinstance(whole, ast.GeneratorExp) and file.text.code(whole).startswith("(")
+    alone = isinstance(comprehension, ast.GeneratorExp) and file.text.code(comprehension).startswith("(")
     draft = Draft(file.text)
-    draft.replace(whole, f"({numbers})" if alone else numbers)
+    draft.replace(comprehension, f"({numbers})" if alone else numbers)
     return draft
 
 

@@ -47,10 +47,10 @@ def find(file: File) -> Iterator[Proposal | Left]:
 def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
     name, maker = _function(call), call
     if not name:
-        name, made = _module(file, call)
-        if made is None or made.args or call.keywords:
+        name, module = _module(file, call)
+        if module is None or module.args or call.keywords:
             return
-        maker = made
+        maker = module
     reduction = _reduction(maker.keywords)
     scores = gathered(file, call.args[0])
     goals = gathered(file, call.args[1], scores.mask) if scores is not None else None

@@ -112,5 +112,5 @@ def _begins_empty(file: File, name: ast.Name, before: ast.stmt | None = None) ->
         return False
     if before is None:
         return True
-    block, made = file.block_of(before), file.statement_of(stores[0])
-    return made in block and block.index(made) < block.index(before)
+    block, maker = file.block_of(before), file.statement_of(stores[0])
+    return maker in block and block.index(maker) < block.index(before)

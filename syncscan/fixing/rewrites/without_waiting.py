@@ -176,19 +176,19 @@ def _lies_on_host(file: File, loop: ast.For) -> bool:
 
 def _constructor(file: File, call: ast.Call) -> Draft | None:
     """Return the draft for `torch.tensor(list, device=…)`; the tensor on the host is a copy that nothing else holds."""
-    made, given = matched("torch.$function($data, ..., device=$device)", call), file.tensors(call)
-    if not made or made.function not in ("tensor", "as_tensor") or not given or len(call.args) > 1:
+    constructor, given = matched("torch.$function($data, ..., device=$device)", call), file.tensors(call)
+    if not constructor or constructor.function not in ("tensor", "as_tensor") or not given or len(call.args) > 1:
         return None
     if not {k.arg for k in call.keywords} <= {"device", "dtype"} or not all(t.on_device for t in given):
         return None
-    copies_array = made.function == "tensor" and file.types(made.data) == {"numpy.ndarray"}
-    if not copies_array and not _holds_numbers(file, made.data):
+    copies_array = constructor.function == "tensor" and file.types(constructor.data) == {"numpy.ndarray"}
+    if not copies_array and not _holds_numbers(file, constructor.data):
         return None
     draft = Draft(file.text)
 
     def source(render: Render) -> str:
-        parts = [render(made.data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
-        return f"{file.text.code(call.func)}({', '.join(parts)}).to({render(made.device)}, non_blocking=True)"
+        parts = [render(constructor.data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
+        return f"{file.text.code(call.func)}({', '.join(parts)}).to({render(constructor.device)}, non_blocking=True)"
 
     draft.replace(call, source)
     return draft

@@ -20,7 +20,7 @@ _OTHERS = {"svd", "pinverse"} | {
 
 @pattern(ast.Call, rules="linalg-check clip-grad argument-check ctc-loss")
 def checked_ops(site: LintSite) -> Hit | None:
-    """`torch.linalg.inv(x)`, `clip_grad_norm_(…, error_if_nonfinite=True)`: a value is read only for a check."""
+    """Match `torch.linalg.inv(x)`, `clip_grad_norm_(…, error_if_nonfinite=True)`: a value is read only for a check."""
     call, name = site.call, site.torch(site.call)
     checks = is_true(argument(call, "error_if_nonfinite"))
     if name.rpartition(".")[2] in ("clip_grad_norm_", "get_total_norm") and checks:
@@ -50,18 +50,18 @@ def _linalg(site: LintSite, name: str) -> Hit | None:
 
 @pattern(ast.Call, rules="distribution-args")
 def distributions(site: LintSite) -> Hit | None:
-    """`Normal(mean, std)`, `dist.log_prob(x)`: torch.distributions read back whether their arguments are valid."""
+    """Match `Normal(mean, std)`, `dist.log_prob(x)`: arguments are checked on the host."""
     call = site.call
     values = [site.value(value) for value in (*call.args, *(keyword.value for keyword in call.keywords))]
     runs_often = site.place or site.waits_for(*values)
-    made = site.value(call).kind is ValueKind.DISTRIBUTION and not all(value.on_host for value in values)
+    constructs = site.value(call).kind is ValueKind.DISTRIBUTION and not all(value.on_host for value in values)
     of = site.method("log_prob", "cdf", "icdf")
-    asked = of is not None and site.value(of).kind is ValueKind.DISTRIBUTION
-    if not (made and runs_often) and not (asked and site.place):
+    evaluates = of is not None and site.value(of).kind is ValueKind.DISTRIBUTION
+    if not (constructs and runs_often) and not (evaluates and site.place):
         return None
     return Hit(
         "distribution-args",
-        f"a distribution waits to validate {'its arguments' if made else 'the value'}",
+        f"a distribution waits to validate {'its arguments' if constructs else 'the value'}",
         "Pass validate_args=False once the model works, or Distribution.set_default_validate_args(False).",
     )
 
@@ -72,7 +72,7 @@ _OPTIMIZER = re.compile(r"optim|(^|[._])opt\d?$", re.I)
 
 @pattern(ast.Call, rules="grad-scaler")
 def scalers(site: LintSite) -> Hit | None:
-    """`scaler.step(optimizer)`: a gradient scaler reads back whether a gradient overflowed, if it is on."""
+    """Match `scaler.step(optimizer)`: a gradient scaler reads back whether a gradient overflowed, if it is on."""
     step = site.matched("$x.step($optimizer)")
     if not step or not site.place or not _SCALER.search(key(step.x)) or not _OPTIMIZER.search(key(step.optimizer)):
         return None
@@ -86,7 +86,7 @@ def scalers(site: LintSite) -> Hit | None:
 
 @pattern(ast.Call, rules="checkpoint-save")
 def checkpoints(site: LintSite) -> Hit | None:
-    """`torch.save(model.state_dict(), path)` in a loop: each tensor is copied to the host."""
+    """Match `torch.save(model.state_dict(), path)` in a loop: each tensor is copied to the host."""
     saved = site.call.args[0] if site.torch(site.call) == "save" and site.call.args else None
     if saved is None or not any(getattr(part, "attr", "") == "state_dict" for part in walk(saved)):
         return None

@@ -11,7 +11,7 @@ from syncscan.lint.values import ValueKind
 
 @pattern(ast.Call, rules="tensor-constructor tensor-of-tensors")
 def constructors(site: LintSite) -> Hit | None:
-    """`torch.tensor([…], device=…)`, `x.new_tensor(…)`: host data is copied to the device."""
+    """Match `torch.tensor([…], device=…)`, `x.new_tensor(…)`: host data is copied to the device."""
     call, name = site.call, site.torch(site.call)
     fresh = site.method("new_tensor")
     if not call.args or not (name in ("tensor", "as_tensor", "asarray") or fresh is not None):
@@ -46,7 +46,7 @@ def _holds_tensors(data: ast.expr, site: LintSite) -> bool:
 
 @pattern(ast.Call, rules="to-device")
 def to_device(site: LintSite) -> Hit | None:
-    """`batch.to(device)`, `torch.from_numpy(a).cuda()`: a copy to the device that blocks."""
+    """Match `batch.to(device)`, `torch.from_numpy(a).cuda()`: a copy to the device that blocks."""
     of = site.method("cuda")
     if of is None and (where := argument(site.call, "device", 0)) is not None and site.evaluator.names_device(where):
         of = site.method("to")

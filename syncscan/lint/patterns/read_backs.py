@@ -14,7 +14,7 @@ _COUNT = "Count on the device (bad += torch.isnan(loss)) and read the count ever
 
 @pattern("question", rules="tensor-bool nan-guard")
 def truth(site: LintSite) -> Hit | None:
-    """`if x.any():`, `while`, `assert`, `not`, `and`, `bool(x)`: Python takes a tensor's truth value."""
+    """Match `if x.any():`, `while`, `assert`, `not`, `and`, `bool(x)`: Python takes a tensor's truth value."""
     value = site.value(site.node)
     if not site.waits_for(value) or not (value.mask or value.scalar):
         return None
@@ -36,7 +36,7 @@ def truth(site: LintSite) -> Hit | None:
 
 @pattern("shown", rules="print-tensor log-scalar")
 def shown(site: LintSite) -> Hit | None:
-    """`print(loss)`, `f"{loss}"`, `logger.info(…, loss)`, `set_postfix(loss=loss)`: a tensor is read to be shown."""
+    """Match `print(loss)`, `f"{loss}"`, `logger.info(…, loss)`, `set_postfix(loss=loss)`: a tensor is shown."""
     if not site.waits_for(value := site.value(site.node)):
         return None
     fix = (
@@ -50,7 +50,7 @@ def shown(site: LintSite) -> Hit | None:
 
 @pattern(ast.Call, rules="item nan-guard")
 def numbers(site: LintSite) -> Hit | None:
-    """`x.item()`, `float(x)`, `int(x)`: one number is read back."""
+    """Match `x.item()`, `float(x)`, `int(x)`: one number is read back."""
     item = site.matched("$x.item()")
     read = item or site.matched("float($x) | int($x) | complex($x)")
     if read is None:
@@ -72,7 +72,7 @@ def numbers(site: LintSite) -> Hit | None:
 
 @pattern(ast.Call, rules="tolist")
 def tolist(site: LintSite) -> Hit | None:
-    """`x.tolist()`: a tensor is copied back as a list; arrays and frames have the same method."""
+    """Match `x.tolist()`: a tensor is copied back as a list; arrays and frames have the same method."""
     of = site.method("tolist")
     if of is None or not site.waits_for(site.value(of)):
         return None
@@ -86,7 +86,7 @@ def tolist(site: LintSite) -> Hit | None:
 
 @pattern(ast.Call, rules="cpu")
 def cpu(site: LintSite) -> Hit | None:
-    """`x.cpu()`, `x.to("cpu")`: a tensor is copied to the host."""
+    """Match `x.cpu()`, `x.to("cpu")`: a tensor is copied to the host."""
     of = site.method("cpu")
     if of is None and is_cpu(argument(site.call, "device", 0)):
         of = site.method("to")
@@ -114,7 +114,7 @@ _COMPARED = {
 
 @pattern(ast.Call, rules="equal allclose")
 def comparisons(site: LintSite) -> Hit | None:
-    """`torch.equal(a, b)`, `a.allclose(b)`, `torch.testing.assert_close`: the answer is copied to the host."""
+    """Match `torch.equal(a, b)`, `a.allclose(b)`, `torch.testing.assert_close`: the answer is copied to the host."""
     name = site.torch(site.call)
     rule = {"testing.assert_close": "allclose"}.get(name, name)
     operands = site.call.args[:2]
@@ -133,7 +133,7 @@ def comparisons(site: LintSite) -> Hit | None:
 
 @pattern(ast.Compare, rules="contains")
 def contains(site: LintSite) -> Hit | None:
-    """`3 in t`, `x in tensor`: membership is tested on the host."""
+    """Match `3 in t`, `x in tensor`: membership is tested on the host."""
     test = site.matched("$x in $values | $x not in $values")
     if test is None or isinstance(constant(test.x), str) or not site.waits_for(site.value(test.values)):
         return None

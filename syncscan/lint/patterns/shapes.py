@@ -17,7 +17,7 @@ def _parts(index: ast.Subscript) -> list[ast.expr]:
 
 @pattern(ast.Subscript, rules="boolean-index boolean-assign")
 def masks(site: LintSite) -> Hit | None:
-    """`x[x > 0]`, `x[mask] = tensor`: the number of selected elements is read back; a Python number doesn't wait."""
+    """Match `x[x > 0]`, `x[mask] = tensor`: the number of elements is read back; a Python number doesn't wait."""
     node = site.node
     assert isinstance(node, ast.Subscript)
     values = [site.value(part) for part in _parts(node)]
@@ -56,7 +56,7 @@ _ON_HOST = "Keep the tensor on the device too, or use an index that is on the ho
 
 @pattern(ast.Subscript, rules="tensor-index scalar-assign cpu-index")
 def indices(site: LintSite) -> Hit | None:
-    """`x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`, `x[[0, 3]]`: values cross between host and device."""
+    """Match `x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`, `x[[0, 3]]`: values cross over."""
     node = site.node
     assert isinstance(node, ast.Subscript)
     slices = [part for part in _parts(node) if isinstance(part, ast.Slice)]
@@ -113,7 +113,7 @@ _NMS = frozenset(f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "b
 
 @pattern(ast.Call, rules=" ".join([*dict.fromkeys(rule for rule, _ in _OPS.values()), "nms"]))
 def sized_ops(site: LintSite) -> Hit | None:
-    """`nonzero`, `unique`, `torch.where(cond)`, `one_hot(x)` without the argument that would avoid the wait."""
+    """Match `nonzero`, `unique`, `torch.where(cond)`, `one_hot(x)` without the argument that would avoid the wait."""
     call, name = site.call, site.torch(site.call)
     if splats(call):
         return None
@@ -156,7 +156,7 @@ _SHAPED = ("view", "reshape", "expand", "repeat", "tile", "unflatten", "new_zero
 
 @pattern(ast.Call, rules="number-argument")
 def number_arguments(site: LintSite) -> Hit | None:
-    """`range(t)`, `torch.arange(t)`, `torch.zeros((t, 3))`, `x.view(t, -1)`: a tensor is used as a number."""
+    """Match `range(t)`, `torch.arange(t)`, `torch.zeros((t, 3))`, `x.view(t, -1)`: a tensor is used as a number."""
     name = site.evaluator.names.of(site.call.func)
     receiver = site.method(*_SHAPED)
     shaped = receiver is not None and site.value(receiver).kind in (ValueKind.TENSOR, ValueKind.OUTPUT)

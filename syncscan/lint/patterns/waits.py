@@ -12,7 +12,7 @@ from syncscan.lint.values import ValueKind
 
 @pattern(ast.Call, rules="anomaly-mode batch-norm-momentum")
 def settings(site: LintSite) -> Hit | None:
-    """`set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, anywhere."""
+    """Match `set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, anywhere."""
     call, name = site.call, site.torch(site.call)
     on = name == "autograd.detect_anomaly"
     on = on or (name == "autograd.set_detect_anomaly" and is_true(argument(call, "mode", 0)))
@@ -36,7 +36,7 @@ _OBJECTS = frozenset(
 
 @pattern(ast.Call, rules="explicit-sync timing empty-cache barrier object-collective pin-memory")
 def synchronizes(site: LintSite) -> Hit | None:
-    """`torch.cuda.synchronize()`, `event.synchronize()`, `empty_cache()`, `barrier()` in what runs in each step."""
+    """Match `torch.cuda.synchronize()`, `event.synchronize()`, `empty_cache()`, `barrier()` in each step."""
     if not site.often:
         return None
     name = site.torch(site.call)
