@@ -18,7 +18,6 @@ def with_argument(text: Text, call: ast.Call, words: str, *, alone: bool = False
     The argument gets a line of its own where the last one has one, or where the line would be longer than the file's.
 
     Args:
-        text: the text of the call's file.
         call: the call, without `*` and `**`.
         words: the argument: `pin_memory=True`.
         alone: what stands beside the call on its lines goes elsewhere.

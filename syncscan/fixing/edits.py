@@ -31,11 +31,7 @@ class Clash(Exception):
 
 
 class Draft:
-    """A change under construction: new source for nodes, and lines before or after statements.
-
-    Args:
-        text: the text of the file.
-    """
+    """A change under construction: new source for nodes, and lines before or after statements."""
 
     def __init__(self, text: Text) -> None:
         self.text = text

@@ -41,8 +41,6 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
     """Return an expression of masked elements without its mask; None where it isn't one.
 
     Args:
-        file: the program.
-        node: the expression.
         mask: the mask that it has to be of; None for whichever it is of.
     """
     return _GatherReader(file, mask).whole(node)
@@ -52,9 +50,7 @@ def named_mask(file: File, call: ast.expr, mask: ast.expr, draft: Draft) -> str 
     """Return the source of a mask that may be written several times: its name, or `hits`, made before the statement.
 
     Args:
-        file: the program.
         call: the expression that is written with it.
-        mask: the mask.
         draft: where `hits` is made.
 
     Returns:

@@ -30,7 +30,7 @@ from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised
 from syncscan.fixing.probe_recorder import ProbeRecorder
-from syncscan.fixing.reproducible import FixedRandomness, fix_clock
+from syncscan.fixing.reproducible import fix_clock, fix_randomness
 from syncscan.fixing.source_text import read
 from syncscan.fixing.winding import Winding
 from syncscan.model.finding import Finding
@@ -77,7 +77,7 @@ def run(job: ProgramJob) -> RunResult:
     recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
     fix_clock()
-    FixedRandomness().install()
+    fix_randomness()
     _seed()
     steps = _OptimizerSteps(job, session, winding)
     with codes.used(), _covered(job.covered) as lines:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-import msgspec
-
 from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import WaitingLine
 from syncscan.fixing.program_file import File, Function
+from syncscan.fixing.proposal import Left
 
 _UNHANDLED = "no rewrite is certain to keep the results here"
 _LIBRARIES = frozenset(
@@ -19,20 +18,12 @@ _LIBRARIES = frozenset(
 """Rules of waits inside of libraries, which `syncscan fix` never changes."""
 
 
-class Reason(msgspec.Struct, frozen=True):
-    """Why a line's wait is left."""
-
-    why: str
-    setting: str = ""
-    """Words of the advice of the wait that it is about; empty for one outside of libraries."""
-
-
 def in_library(place: WaitingLine) -> bool:
     """Return whether a place waits inside of a library, for which one line may have several settings."""
     return place.rule in _LIBRARIES
 
 
-def reason_for(place: WaitingLine, reasons: Sequence[Reason]) -> str:
+def reason_for(place: WaitingLine, reasons: Sequence[Left]) -> str:
     """Return the first of a line's reasons that is about a place; empty where none is."""
     about = (r.why for r in reasons if (r.setting in place.advice if r.setting else not in_library(place)))
     return next(about, "")

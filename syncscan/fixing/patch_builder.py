@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import shlex
 import time
@@ -14,7 +13,6 @@ import msgspec
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied, change, moved_lines, span
 from syncscan.fixing.left_to_author import (
-    Reason,
     in_library,
     is_unhandled,
     reason_for,
@@ -89,7 +87,7 @@ class PatchBuilder:
         self._fixes: list[Fix] = []
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
-        self._left: dict[tuple[str, int], list[Reason]] = {}
+        self._left: dict[tuple[str, int], list[Left]] = {}
         self._settings: list[tuple[str, int, str]] = []
         """File, line and words of the settings of libraries that entries are about."""
         self._once: set[tuple[str, int]] = set()
@@ -214,18 +212,16 @@ class PatchBuilder:
         for rewrite in REWRITES:
             for candidate in proposals_of(rewrite, file):
                 if isinstance(candidate, Left):
-                    self._leave(path, candidate.node, Reason(candidate.why, candidate.setting))
+                    self._leave(path, candidate)
                     continue
                 proposal = msgspec.structs.replace(candidate, rule=_rule_at(places, candidate))
                 if self._is_wanted(path, proposal) and not runs_once(file, span(candidate.node)[0]):
                     result.append(proposal)
         return result
 
-    def _leave(self, path: str, node: ast.AST, reason: Reason) -> None:
+    def _leave(self, path: str, left: Left) -> None:
         """Note why a wait is left to the author."""
-        reasons = self._left.setdefault((path, self._was(path, span(node)[0])), [])
-        if reason not in reasons:
-            reasons.append(reason)
+        self._left.setdefault((path, self._was(path, span(left.node)[0])), []).append(left)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
@@ -236,10 +232,10 @@ class PatchBuilder:
             return False
         if proposal.safety is Safety.UNSAFE and not options.unsafe:
             why = f"with --unsafe: {proposal.change}, but {proposal.why}"
-            self._leave(path, proposal.node, Reason(why, proposal.setting))
+            self._leave(path, Left(proposal.node, why, proposal.setting))
             return False
         if is_too_long(proposal):
-            self._leave(path, proposal.node, Reason(by_hand(proposal), proposal.setting))
+            self._leave(path, Left(proposal.node, by_hand(proposal), proposal.setting))
             return False
         lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
         gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]

@@ -24,7 +24,6 @@ class File:
     """A file that ran, with the observations of that run.
 
     Args:
-        text: its text.
         observed: the notes of a run of exactly this text.
         main: whether the file is the script itself, whose module-level names no other file imports.
         places: the waits of that run at lines of this file.

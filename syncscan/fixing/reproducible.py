@@ -75,48 +75,34 @@ def _is_for_program(file: str) -> bool:
     return not imports and not is_library(file) and "syncscan" not in PurePath(file).parts
 
 
-class FixedRandomness:
-    """The entropy of one process: a sequence of bytes for each of its threads."""
+def fix_randomness() -> None:
+    """Put fixed entropy, a sequence of bytes for each thread, in the place of the system's, for good."""
+    readings: Counter[str] = Counter()
+    process, entropy, seed = os.getpid(), os.urandom, random.Random.seed
 
-    def __init__(self) -> None:
-        self._read: Counter[str] = Counter()
-        self._real = os.urandom
-        self._is_forked = False
-
-    def install(self) -> None:
-        """Put it in the place of what `os`, `random`, `uuid` and torch ask the system for, for good."""
-        os.register_at_fork(after_in_child=self._forked)
-        os.urandom = random._urandom = self.urandom  # type: ignore[attr-defined]
-        if hasattr(os, "getrandom"):
-            os.getrandom = lambda size, flags=0: self.urandom(size)
-        self._install_seeds()
-        uuid._generate_time_safe = uuid._UuidCreate = None  # type: ignore[attr-defined]  # then Python makes them
-        torch = sys.modules.get("torch")
-        if torch is not None:
-            torch.seed = torch.random.seed = self._seed_torch  # type: ignore[attr-defined]
-
-    def urandom(self, size: int, /) -> bytes:
-        """Return the next bytes of this thread."""
-        if self._is_forked:
-            return self._real(size)
+    def urandom(size: int, /) -> bytes:
+        """Return the next bytes of this thread; in a process that was forked, the system's."""
+        if os.getpid() != process:
+            return entropy(size)
         name = threading.current_thread().name
-        self._read[name] += 1
-        return hashlib.shake_256(f"{name} {self._read[name]}".encode()).digest(size)
+        readings[name] += 1
+        return hashlib.shake_256(f"{name} {readings[name]}".encode()).digest(size)
 
-    def _forked(self) -> None:
-        self._is_forked = True
+    def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
+        """Seed a generator; one that is seeded with nothing takes its seed from here."""
+        seed(generator, int.from_bytes(urandom(32), "big") if a is None else a, version)
 
-    def _install_seeds(self) -> None:
-        """Have generators that are seeded with nothing take their seed from here."""
-        real = random.Random.seed
-
-        def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            real(generator, int.from_bytes(self.urandom(32), "big") if a is None else a, version)
-
-        random.Random.seed = seed  # type: ignore[method-assign,assignment]
-        random.seed = random._inst.seed
-
-    def _seed_torch(self) -> int:
-        value = int.from_bytes(self.urandom(8), "big") >> 1
+    def seed_torch() -> int:
+        value = int.from_bytes(urandom(8), "big") >> 1
         sys.modules["torch"].manual_seed(value)
         return value
+
+    os.urandom = random._urandom = urandom  # type: ignore[attr-defined]
+    if hasattr(os, "getrandom"):
+        os.getrandom = lambda size, flags=0: urandom(size)
+    random.Random.seed = seeded  # type: ignore[method-assign,assignment]
+    random.seed = random._inst.seed
+    uuid._generate_time_safe = uuid._UuidCreate = None  # type: ignore[attr-defined]  # then Python makes them
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.seed = torch.random.seed = seed_torch  # type: ignore[attr-defined]

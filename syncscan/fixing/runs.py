@@ -56,7 +56,6 @@ class Runs:
         """Run a job; what it printed and wrote is in the outcome.
 
         Args:
-            job: the job.
             keep: keep the files that it wrote until all runs are over, not only until the next one.
 
         Returns:

@@ -76,7 +76,6 @@ class Reference:
         """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing.
 
         Args:
-            run: the run.
             late: whether progress bars, on stderr, show the numbers of the step before.
         """
         if run.failure:

@@ -15,7 +15,6 @@ def write(fixed: Fixed, force: bool) -> list[str]:
     """Write the files of a patch, and return their names.
 
     Args:
-        fixed: the patch.
         force: also where a file has changes that aren't committed.
 
     Raises:

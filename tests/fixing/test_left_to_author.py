@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
-from syncscan.fixing.left_to_author import Reason, reason_for, why_left
+from syncscan.fixing.left_to_author import reason_for, why_left
 from syncscan.fixing.messages import WaitingLine
+from syncscan.fixing.proposal import Left
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ def test_the_reason_follows_from_the_cause(rule: str, cause: str, why: str) -> N
 
 def test_a_reason_is_of_the_setting_that_the_wait_is_about() -> None:
     """A line that trains waits for several; what is said of a read beside a library's call isn't about the library."""
-    reasons = [Reason("it steers"), Reason("it filters", "nan_filter=False")]
+    reasons = [Left(ast.Pass(), "it steers"), Left(ast.Pass(), "it filters", "nan_filter=False")]
     read = WaitingLine("item", "", "Read it later.", "train.py", 3, 9, "CTRL")
     filtered = WaitingLine("transformers", "", "Set nan_filter=False.", "train.py", 3, 9, "CHECK")
     logged = WaitingLine("transformers", "", "Set logging_steps=50.", "train.py", 3, 9, "LOG")

@@ -148,13 +148,7 @@ def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: T
 
 
 def _value_of_each(file: File, call: ast.AST, name: str) -> ast.Name | None:
-    """Return `v` of `for k, v in x.items()` and `for v in x.values()`, if all its values are numbers.
-
-    Args:
-        file: the program.
-        call: the call of the method.
-        name: the method's name.
-    """
+    """Return `v` of `for k, v in x.items()` and `for v in x.values()`, if all its values are numbers."""
     loop = file.parents[call]
     if not isinstance(loop, ast.For) or loop.iter is not call or loop.orelse:
         return None

@@ -60,7 +60,6 @@ def stays(file: File, path: ast.expr, loop: Loop) -> bool:
     """Return whether the tensor or list that a path names is the same, unchanged, as long as a loop runs.
 
     Args:
-        file: the program.
         path: `a`, `a.b`, `a[0]`, in the loop.
         loop: a loop around it.
     """
@@ -91,13 +90,9 @@ def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: i
     """Return whether something in a region may write to the memory of a name's tensor, which is older than the region.
 
     Args:
-        file: the program.
-        name: the name, where it is used.
-        region: the nodes that run meanwhile.
         until: last line of the region in the name's function: what stands behind it there runs later.
     """
-    spread = _Spread(file, region, until)
-    spread.follow(file.home_of(name), name.id)
+    spread = _spread(file, name, region, until)
     lent = spread.is_held or not _is_only_given_new(file, name)
     return spread.is_written or spread.is_handed_on or (lent and not _leaves_alone(file, region))
 
@@ -106,13 +101,9 @@ def new_may_change(file: File, name: ast.Name, region: Collection[ast.AST], *, o
     """Return whether something in a region may write to the memory of a name's tensor, which is made in the region.
 
     Args:
-        file: the program.
-        name: the name, where it is used.
-        region: the nodes that run meanwhile.
         on_host: only the host's tensor is meant, which the name may hold beside its copy on the device.
     """
-    spread = _Spread(file, region, on_host=on_host)
-    spread.follow(file.home_of(name), name.id)
+    spread = _spread(file, name, region, on_host=on_host)
     return spread.is_written or spread.is_held
 
 
@@ -127,21 +118,23 @@ def may_be_written(file: File, name: ast.Name, region: Collection[ast.AST], unti
     """Return whether something in a region may write to a name's memory, which it got by this name or one of its views.
 
     Args:
-        file: the program.
-        name: the name, where it is used.
-        region: the nodes that run meanwhile.
         until: up to this line of its function other names of the memory count that are older than the region.
     """
-    spread = _Spread(file, region, until)
-    spread.follow(file.home_of(name), name.id)
+    spread = _spread(file, name, region, until)
     return spread.is_written or spread.is_handed_on
 
 
 def is_written(file: File, name: ast.Name, region: Collection[ast.AST]) -> bool:
     """Return whether something in a region certainly writes to the memory of a name."""
-    spread = _Spread(file, region, on_host=True)
+    return _spread(file, name, region, on_host=True).is_written
+
+
+def _spread(
+    file: File, name: ast.Name, region: Collection[ast.AST], until: int = 0, *, on_host: bool = False
+) -> _Spread:
+    spread = _Spread(file, region, until, on_host=on_host)
     spread.follow(file.home_of(name), name.id)
-    return spread.is_written
+    return spread
 
 
 def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
@@ -182,7 +175,6 @@ class _Spread:
     """Follows a tensor's memory to whatever name, view or function of the file shares it.
 
     Args:
-        file: the program.
         region: the nodes that count.
         until: what stands outside of the region counts up to this line of its function, since the tensor is older.
         returned: the function that may return the tensor.

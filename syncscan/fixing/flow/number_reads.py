@@ -217,7 +217,6 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     """Return whether a deferred read needs a copy, because its memory may change before it is read.
 
     Args:
-        file: the program.
         site: the read.
         region: the nodes that run until it is read.
     """

@@ -31,7 +31,6 @@ class NumberWalk:
     """Follows one deferred number.
 
     Args:
-        file: the program.
         site: where it is read.
         reads: all reads of the file: what they give is a number, and may be deferred too.
     """
@@ -541,13 +540,12 @@ class NumberWalk:
 
     def _check_parameters(self) -> None:
         """Check that every call of a changed function passes a deferred number."""
-        for (function, name), calls in self.parameters.items():
+        for (function, _), calls in self.parameters.items():
             known = callees.calls_of(self.file, function)
             if function in self.changed and (
                 known is None or any(c not in calls and self.file.seen(c).count for c in known)
             ):
                 raise Stuck(function, f"is passed to {function.name}(), which other calls give a plain number", None)
-            del name
 
     def as_tensor(self, origin: Origin, *nodes: ast.expr, double: bool = False) -> None:
         """Note that what is written needs one of some expressions to be a tensor: `x.double()`, `torch.where(…)`.

@@ -42,7 +42,6 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | No
     """Return the lines that read what a path holds.
 
     Args:
-        walk: the way of the number.
         path: what the cell is called there.
         cell: the cell that holds the value.
         taint: the value that the cell holds.

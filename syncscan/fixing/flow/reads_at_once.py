@@ -23,10 +23,7 @@ def stacked(
     """Return the source that reads numbers at once, and assigns them to names if there are any.
 
     Args:
-        file: the program.
         statement: the statement in whose place or in front of which it is written.
-        names: the names, one for each read, or none.
-        reads: the reads.
         render: gives the new source of what is read.
         in_front: whether it is put in front of the statement, so that its lines get the statement's indentation.
     """

@@ -69,7 +69,6 @@ class Origin:
     """Where a deferred number enters a function: the read itself, or a call that returns or stores it.
 
     Args:
-        node: the expression.
         homes: loops behind which it could be read, outermost first; None first where the function can leave that to
             its callers.
         behind: the origin that this one is a call of the function of.

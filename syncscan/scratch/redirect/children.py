@@ -52,7 +52,6 @@ def popen(functions: PathFunctions, folder: Path, *, warned: bool) -> Callable[.
     """Return what stands in for `subprocess.Popen.__init__`: the folder where the program runs is that of the view.
 
     Args:
-        functions: the view.
         folder: its scratch folder.
         warned: whether to warn of programs that aren't held back.
     """
