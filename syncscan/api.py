@@ -7,12 +7,12 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
-from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
+from syncscan.attribute import OWN, SourceFiles, attribute, settled, source_files, with_excerpts
 from syncscan.attribute.races import races_of, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
@@ -30,13 +30,10 @@ from syncscan.model.trace import CALLS, Category, Trace
 from syncscan.model.view import matches
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from syncscan.gate import Baseline
     from syncscan.model.check import Allowance, CheckVerdict, Rules
     from syncscan.model.diff import Diff
     from syncscan.model.lint_warning import LintResult
-    from syncscan.model.picture import Picture
 
 Progress = Callable[[int, int], None]
 
@@ -212,10 +209,7 @@ def analyze_trace(
         integrity=integrity,
         whole=unfiltered if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
-        _projector=projector,
-        _renderer=_render,
-        _painter=_painted,
-        _framer=_framed,
+        projector=projector,
     )
     over("remedies")
     return analysis
@@ -322,40 +316,6 @@ def lint(
     chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
     shown = tuple(g for g in chosen if not matches(g.rule, ignore))
     return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
-
-
-def _render(analysis: Analysis, form: str, **options: Any) -> str:
-    """Return an analysis as text in one of its formats."""
-    from syncscan import report
-    from syncscan.report import saved
-
-    if form == "evidence":
-        from syncscan.report import evidence
-
-        return evidence.render(analysis, options["finding"])
-    if form == "saved":
-        places = (f.where.source for f in analysis.findings)
-        sources = kept_sources(source for source in places if source)
-        return saved.render(analysis, report.render(analysis, "json"), sources)
-    return report.render(analysis, form)
-
-
-def _painted(analysis: Analysis) -> Picture:
-    """Return a picture of an analysis."""
-    from syncscan.report import svg
-
-    return svg.picture(analysis)
-
-
-def _framed(analysis: Analysis, of: str) -> pd.DataFrame:
-    """Return the `findings` of an analysis, or where its `host` time goes, as a pandas frame."""
-    if of == "host":
-        from syncscan.report.host_table import host_frame
-
-        return host_frame(analysis.host_time)
-    from syncscan.report.finding_table import finding_frame
-
-    return finding_frame(analysis)
 
 
 def missing(trace: Trace) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -69,14 +68,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Which findings and habits reports show."""
     likeness: Likeness | None = None
     """Costs of a dry run's findings in a recording, if one was given."""
-    _projector: Projects | None = None
-    """Replays the step; set by `api`, since a value can't import the stage that creates it."""
-    _renderer: Callable[..., str] | None = None
-    """Renders the report in a format; set by `api`."""
-    _painter: Callable[[Analysis], Picture] | None = None
-    """Draws a picture; set by `api`."""
-    _framer: Callable[[Analysis, str], Any] | None = None
-    """Builds a pandas frame; set by `api`."""
+    projector: Projects | None = None
+    """The stage that replays the step; None unless `syncscan.analyze` returned this analysis."""
 
     def __repr__(self) -> str:
         bound = f"bound: {self.step.bound.value}"
@@ -88,13 +81,11 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         """Return the text report."""
-        return self._render("text") if self._renderer else repr(self)
+        return self._rendered("text")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return what IPython shows, by MIME type."""
-        if self._renderer is None:
-            return {"text/plain": repr(self)}
-        return {"text/html": self._render("fragment"), "text/plain": self._render("text")}
+        return {"text/html": self._rendered("fragment"), "text/plain": self._rendered("text")}
 
     @property
     def shown(self) -> Shown:
@@ -105,12 +96,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     @property
     def replayable(self) -> bool:
         """Return whether the step can be projected: its replay takes its time, and `syncscan.analyze` was used."""
-        return self._projector is not None and self._projector.projectable
-
-    @property
-    def projector(self) -> Projects | None:
-        """The stage that replays the step; None unless `syncscan.analyze` returned this analysis."""
-        return self._projector
+        return self.projector is not None and self.projector.projectable
 
     def finding(self, id: str) -> Finding:
         """Return the finding with this id.
@@ -176,7 +162,9 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the findings as a tidy pandas frame, a row each, with the columns of `report.finding_table`."""
-        return self._framed("findings")
+        from syncscan.report.finding_table import finding_frame
+
+        return finding_frame(self)
 
     @property
     def host(self) -> pd.DataFrame:
@@ -184,19 +172,21 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
         Columns and dtypes as in `report.host_table.COLUMNS`; empty where capture didn't sample.
         """
-        return self._framed("host")
+        from syncscan.report.host_table import host_frame
+
+        return host_frame(self.host_time)
 
     def to_html(self) -> str:
         """Return the report as one self-contained HTML page."""
-        return self._render("html")
+        return self._rendered("html")
 
     def to_json(self) -> str:
         """Return the analysis as indented JSON, schema `syncscan.analysis/2`; times in µs."""
-        return self._render("json")
+        return self._rendered("json")
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, fit for a pull request."""
-        return self._render("markdown")
+        return self._rendered("markdown")
 
     def evidence(self, id: str) -> str:
         """Return Markdown that proves a finding to others: trace, wait, awaited work, projected gain.
@@ -207,38 +197,37 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         Raises:
             KeyError: there is none.
         """
-        return self._render("evidence", finding=self.finding(id))
+        from syncscan.report import evidence
+
+        return evidence.render(self, self.finding(id))
 
     def picture(self) -> Picture:
         """Return the step of the costliest sync, before and after its fixes, as a picture for notebooks and files.
 
         Raises:
             UsageError: no step of the trace can be replayed.
-            RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
-        if self._painter is None:
-            raise RuntimeError("this analysis was made without pictures; use syncscan.analyze(path)")
-        return self._painter(self)
+        from syncscan.report import svg
+
+        return svg.picture(self)
 
     def to_saved(self) -> str:
         """Return the analysis as JSON that every command accepts in place of its trace; see `syncscan.analyze`.
 
         By custom it is written to a file `NAME.syncscan.json`.
         """
-        return self._render("saved")
+        from syncscan.attribute import kept_sources
+        from syncscan.report import saved
+
+        sources = kept_sources(f.where.source for f in self.findings if f.where.source)
+        return saved.render(self, self.to_json(), sources)
 
     def _projects(self) -> Projects:
-        if self._projector is None:
+        if self.projector is None:
             raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
-        return self._projector
+        return self.projector
 
-    def _framed(self, of: str) -> pd.DataFrame:
-        if self._framer is None:
-            raise RuntimeError("this analysis was made without frames; use syncscan.analyze(path)")
-        frame: pd.DataFrame = self._framer(self, of)
-        return frame
+    def _rendered(self, form: str) -> str:
+        from syncscan import report
 
-    def _render(self, form: str, **options: Any) -> str:
-        if self._renderer is None:
-            raise RuntimeError("this analysis was made without renderers; use syncscan.analyze(path)")
-        return self._renderer(self, form, **options)
+        return report.render(self, form)

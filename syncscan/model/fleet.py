@@ -7,8 +7,7 @@ it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -150,8 +149,6 @@ class Fleet(msgspec.Struct, frozen=True):
     """Collectives that some rank's trace is missing: they keep their recorded duration."""
     notes: tuple[str, ...]
     """Sentences on unknown facts, with the reason."""
-    _framer: ClassVar[Callable[..., Any] | None] = None
-    """Builds the frame; set by `syncscan.fleet`, since a value can't import a renderer."""
 
     @property
     def replayed(self) -> bool:
@@ -169,7 +166,6 @@ class Fleet(msgspec.Struct, frozen=True):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a tidy pandas frame of ranks, steps and findings, with the columns of `report.fleet_table.COLUMNS`."""
-        if self._framer is None:
-            raise RuntimeError("frames of a job are made by syncscan.fleet; import it first")
-        frame: pd.DataFrame = self._framer()
-        return frame
+        from syncscan.report.fleet_table import fleet_frame
+
+        return fleet_frame(self)

@@ -39,7 +39,7 @@ def everything() -> Analysis:
     analysis, drawn = typical(), two_findings()
     report = replace(host_bound(), findings=drawn.findings, remedies=(*drawn.remedies, *analysis.remedies[1:2]))
     return replace(
-        report, trace=drawn.trace, habits=analysis.habits, warnings=analysis.warnings, _projector=drawn._projector
+        report, trace=drawn.trace, habits=analysis.habits, warnings=analysis.warnings, projector=drawn.projector
     )
 
 

@@ -140,7 +140,7 @@ def test_what_cannot_be_replayed_is_not_drawn() -> None:
     assert "No step of this trace can be replayed" in svg.render(plain)
     assert 'id="before-after"' not in html.render(plain)
     with pytest.raises(UsageError, match="can be replayed"):
-        replace(two_waits(), _projector=None).picture()
+        replace(two_waits(), projector=None).picture()
 
 
 def test_syncs_that_keep_a_network_from_being_compiled_are_drawn_with_that_compile() -> None:

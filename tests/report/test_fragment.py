@@ -62,5 +62,5 @@ def test_the_step_before_and_after_stands_above_the_list() -> None:
     text = fragment.render(api.analyze(SAMPLES / "logged.pt.trace.json.gz"))
     image = text.index('alt="Syncs are the limit · Step 6 over 15.7 ms, host above device')
     assert image < text.index("What to change")
-    lacking = fragment.render(replace(api.analyze(SAMPLES / "logged.pt.trace.json.gz"), _projector=None))
+    lacking = fragment.render(replace(api.analyze(SAMPLES / "logged.pt.trace.json.gz"), projector=None))
     assert "<img" not in lacking

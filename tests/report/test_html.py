@@ -166,7 +166,7 @@ def test_measured_and_projected_look_different():
 
 def test_without_a_projection_nothing_is_promised():
     """An analysis without gains shows waits and no projected number."""
-    plain = replace(step(), groups=(), remedies=(), _projector=None)
+    plain = replace(step(), groups=(), remedies=(), projector=None)
     bare = replace(plain, step=replace(plain.step, recoverable_us=None, recoverable_range_us=None, outlook=None))
     bare = replace(bare, findings=tuple(replace(f, gain=None) for f in bare.findings))
     document = html.render(bare)

@@ -44,7 +44,7 @@ def test_nothing_is_drawn_where_nothing_is_removed_or_nothing_can_be_replayed() 
     projection = analysis.whatif("all")
     assert step_picture.projected(analysis, replace(projection, removed=())) is None
     assert step_picture.projected(analysis, replace(projection, launches="graph")) is None
-    assert step_picture.projected(replace(analysis, _projector=None), projection) is None
+    assert step_picture.projected(replace(analysis, projector=None), projection) is None
 
 
 def test_two_recordings_are_drawn_on_one_ruler() -> None:

@@ -181,7 +181,7 @@ def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float 
         t.launch("kernel", at=start + 20, lasts=4)
         t.synchronize(at=start + 22)
     analysis = analyze_trace(t.trace(), step_ms=step_ms)
-    step = analysis._projector.calibrated()
+    step = analysis.projector.calibrated()
     assert step.replay.scale == pytest.approx(1.0 if scale is None else scale, abs=0.02)
     assert (step.before.period == pytest.approx(1e6 * step_ms, rel=0.002)) is (scale is not None)
     if scale is None:

@@ -25,7 +25,7 @@ plans = st.lists(st.tuples(kinds, st.floats(1, 300)), min_size=4, max_size=24)
 def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
     """A finding alone never saves more than its waits, its calls with their ops, and its copies last."""
     analysis = analyzed(plan)
-    step = analysis._projector.calibrated() if analysis.replayable else None
+    step = analysis.projector.calibrated() if analysis.replayable else None
     for finding in real(analysis) if step else ():
         alone = analysis.whatif(f"id:{finding.id}").saving_us
         assert alone <= step.most(step.number[finding.id]) + 1e-6 * analysis.step.observed_us
@@ -36,7 +36,7 @@ def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
 def test_nor_beside_others_that_are_gone(plan: list[Item], rng: random.Random) -> None:
     """Nor do two together than one does, and the other at most once that is gone."""
     analysis = analyzed(plan)
-    step = analysis._projector.calibrated() if analysis._projector.replayable else None
+    step = analysis.projector.calibrated() if analysis.projector.replayable else None
     numbers = [step.number[finding.id] for finding in real(analysis)] if step else []
     for number in numbers:
         absent = frozenset(n for n in numbers if n != number and rng.random() < 0.5)

@@ -211,7 +211,7 @@ def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monke
 
 def test_a_removal_that_changes_none_of_the_replayed_steps_is_not_replayed() -> None:
     """Most of hundreds of findings wait in steps that aren't replayed: removing one of those changes nothing."""
-    step = analyzed([("launch", 100.0), ("work", 300.0), ("read", 0.0)], step_ms=0.5)._projector.calibrated()
+    step = analyzed([("launch", 100.0), ("work", 300.0), ("read", 0.0)], step_ms=0.5).projector.calibrated()
     waiting, elsewhere = frozenset({NONE, *range(9)}), frozenset({10_000})
     before = replay.steady(step.replay)
     assert replay.steady(step.replay, elsewhere) is before
