@@ -78,8 +78,8 @@ def to_change(story: Story) -> Iterator[Block]:
 
 
 def _remedy(remedy: RemedyText) -> Item:
-    where = (" (", code(remedy.where), ")") if remedy.where else ()
-    words = (strong(remedy.saves), f", {remedy.doubt}: ", remedy.what, *where, f". {remedy.fix}")
+    at = (" (", code(remedy.where), ")") if remedy.where else ()
+    words = (strong(remedy.saves), f", {remedy.doubt}: ", remedy.what, *at, f". {remedy.fix}")
     return Item(words, mark=Span(f"{remedy.number}."))
 
 
@@ -107,14 +107,10 @@ _WHAT = (GridColumn("what"), GridColumn("where"))
 
 
 def _row(finding: FindingText, costed: bool) -> tuple[Words, ...]:
-    where = (code(finding.where), *(f", {each}" for each in finding.circumstances))
+    placed = (code(finding.where), *(f", {each}" for each in finding.circumstances))
     numbers = (finding.saves, finding.waits, finding.idle) if costed else ()
-    return (
-        finding.severity.value,
-        *numbers,
-        finding.title,
-        where if finding.where else ", ".join(finding.circumstances),
-    )
+    place = placed if finding.where else ", ".join(finding.circumstances)
+    return finding.severity.value, *numbers, finding.title, place
 
 
 def in_states(analysis: Analysis) -> Iterator[Block]:
