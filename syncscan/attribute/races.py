@@ -49,16 +49,15 @@ def with_protected(trace: Trace, points: Sequence[SyncPoint], places: Sequence[A
         uses = [at.get(_site((p.source.file, p.source.line, p.source.function))) if p.source else None for p in places]
         return tuple(_met(point, use) if use else point for point, use in zip(points, uses, strict=True))
     likely = set(_behind_copies(trace, points))
-    return tuple(_likely(point) if number in likely else point for number, point in enumerate(points))
+    return tuple(
+        _protecting(point, _LIKELY + _EVENT.format(use="read")) if number in likely else point
+        for number, point in enumerate(points)
+    )
 
 
 def _met(point: SyncPoint, use: ProtectedUse) -> SyncPoint:
     first = f"line {use.first[1]}" if use.first else "an earlier line"
     return _protecting(point, "Keep a wait here: " + _WITHOUT[use.kind].format(first=first, second=use.second[1]))
-
-
-def _likely(point: SyncPoint) -> SyncPoint:
-    return _protecting(point, _LIKELY + _EVENT.format(use="read"))
 
 
 def _protecting(point: SyncPoint, fix: str) -> SyncPoint:
@@ -68,7 +67,7 @@ def _protecting(point: SyncPoint, fix: str) -> SyncPoint:
 def _behind_copies(trace: Trace, points: Sequence[SyncPoint]) -> Iterator[int]:
     """Yield the explicit waits that are the first after the launch of a copy into pinned memory."""
     s = trace.slices
-    works = trace.where(_is_pinned_copy, Category.MEMCPY)
+    works = trace.where(lambda name: name.startswith("Memcpy DtoH (Device -> Pinned"), Category.MEMCPY)
     calls = trace.calls_of(works)
     launched: Int64 = np.sort(s.ts[calls[calls != NONE]])
     order = sorted(range(len(points)), key=lambda number: points[number].end)
@@ -79,10 +78,6 @@ def _behind_copies(trace: Trace, points: Sequence[SyncPoint]) -> Iterator[int]:
         if some and point.diagnosis.cause is Cause.EXPLICIT and not point.ops:
             yield number
         before = point.end
-
-
-def _is_pinned_copy(name: str) -> bool:
-    return name.startswith("Memcpy DtoH (Device -> Pinned")
 
 
 def _site(at: tuple[str, int, str]) -> tuple[str, int, str]:
@@ -103,7 +98,7 @@ def races_of(trace: Trace, files: SourceFiles = OWN) -> tuple[Race, ...]:
 def races_met(capture: CaptureTable) -> tuple[Race, ...]:
     """Return the races that a dry run met, the most frequent first."""
     stacks = [tuple(capture.lines.stack(number)) for number in range(len(capture.lines.stacks))]
-    root = program_root(stacks or [(_frame(record.second),) for record in capture.races])
+    root = program_root(stacks or [(Frame(*record.second),) for record in capture.races])
     lines = [(_line(r.first, root) if r.first else None, _line(r.second, root), r) for r in capture.races]
     return _named((record.kind, first, second, record.count) for first, second, record in lines)
 
@@ -151,7 +146,3 @@ def _placed(trace: Trace, row: int, frames: tuple[Frame, ...], root: str, files:
 def _line(at: tuple[str, int, str], root: str) -> RaceLine:
     file, line, function = at
     return RaceLine(path_in_program(file, root), line, function)
-
-
-def _frame(at: tuple[str, int, str]) -> Frame:
-    return Frame(*at)

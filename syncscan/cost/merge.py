@@ -58,11 +58,11 @@ def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, st
     bubble = sum([o.cost.bubble_ns for o in group]) / steps / 1e3
     worst = group[waits.index(max(waits))]
     return Finding(
-        id=_id(key),
+        id=f"{key[0]}-{short_id(key)}",  # stable across runs of the same code
         diagnosis=worst.sync.diagnosis,
         where=_whole_statement(worst.where) if worst.sync.diagnosis.per_statement else worst.where,
         severity=_severity(worst, wait, bubble, step),
-        confidence=_least(worst.sync.diagnosis.confidence, worst.where.confidence),
+        confidence=min(worst.sync.diagnosis.confidence, worst.where.confidence, key=_ORDER.index),
         api=worst.sync.api,
         count=len(group),
         per_step=len(group) / steps,
@@ -77,11 +77,6 @@ def _whole_statement(where: Attribution) -> Attribution:
     return replace(where, framework=None, owner="user") if where.source else where
 
 
-def _id(key: tuple[Any, ...]) -> str:
-    """Return an id that is stable across runs of the same code, made of rule, scope, op, sources, phase and intent."""
-    return f"{key[0]}-{short_id(key)}"
-
-
 def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) -> Severity:
     """Return the severity by wait and bubble, which is replaced once the gain is projected."""
     if worst.sync.diagnosis.intended:
@@ -90,10 +85,6 @@ def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) 
         return Severity.MEDIUM
     cost = min(bubble, step.observed_us) + 0.1 * wait
     return Severity.of_share(cost / step.observed_us if step.observed_us else 0.0)
-
-
-def _least(a: Confidence, b: Confidence) -> Confidence:
-    return min(a, b, key=_ORDER.index)
 
 
 LEAST_KNOWN = 2

@@ -115,7 +115,7 @@ class _WaitMeter:
         since = np.maximum(start + held, s.ts[works])
         with_own = held + np.maximum(0, np.minimum(start + length, s.end[works]) - since)
         # With pinned memory it returns at once, and the synchronize behind it waits.
-        pinned = self.trace.called(works, _is_pinned) & self.trace.called(calls, is_async_copy)
+        pinned = self.trace.called(works, lambda name: "Pinned" in name) & self.trace.called(calls, is_async_copy)
         held = np.where(works == NONE, held, np.where(pinned, 0, with_own))
         return np.where(self.known[point_of], held, length)
 
@@ -196,7 +196,3 @@ class _WaitMeter:
 _NOTHING = Awaited((), 0, None)
 _UNKNOWN = np.iinfo(np.int64).min
 """A time before any other: work that ended then blocked no thread."""
-
-
-def _is_pinned(name: str) -> bool:
-    return "Pinned" in name

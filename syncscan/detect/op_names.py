@@ -20,12 +20,8 @@ _VIEWS = ("aten::squeeze", "aten::unsqueeze", "aten::select", "aten::view", "ate
 
 def choice(call: Call) -> str:
     """Return the op that chose the value read back, such as `argmax`; empty if something else is read."""
-    op = call.nearest_before(_is_no_view, 4)
+    op = call.nearest_before(lambda op: op not in _VIEWS, 4)
     return op.removeprefix("aten::") if op in _CHOICES else ""
-
-
-def _is_no_view(op: str) -> bool:
-    return op not in _VIEWS
 
 
 def reads_back(call: Call) -> bool:

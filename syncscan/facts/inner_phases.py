@@ -43,7 +43,10 @@ def inner_phases(sampled: SampledHost | None) -> tuple[InnerPhase, ...]:
     if sampled is None or not sampled.step_us:
         return ()
     nodes = sampled.nodes
-    with_network, trains = _callers_of(nodes, _calls_module), _callers_of(nodes, _trains)
+    with_network, trains = (
+        _callers_of(nodes, _calls_module),
+        _callers_of(nodes, lambda node: node.phase in (Phase.BACKWARD, Phase.OPTIMIZER)),
+    )
     covered = [False] * len(nodes)
     calls: dict[PhaseKind, list[HostNode]] = {}
     for at, node in enumerate(nodes):
@@ -70,10 +73,6 @@ def _callers_of(nodes: Sequence[HostNode], condition: Callable[[HostNode], bool]
 
 def _calls_module(node: HostNode) -> bool:
     return in_package(node.file, _MODULE)
-
-
-def _trains(node: HostNode) -> bool:
-    return node.phase in (Phase.BACKWARD, Phase.OPTIMIZER)
 
 
 def _phase(kind: PhaseKind, calls: Sequence[HostNode], sampled: SampledHost) -> InnerPhase:

@@ -105,12 +105,10 @@ def is_library(name: str) -> bool:
 @once
 def is_compiled(trace: Trace) -> bool:
     """Return whether a part of the steps runs compiled already, by Dynamo's, Inductor's or a CUDA graph's own marks."""
-    marks = trace.where(_compiled, Category.CPU_OP, Category.ANNOTATION)
+    marks = trace.where(
+        lambda name: is_compiled_region(name) or is_compiled_graph(name), Category.CPU_OP, Category.ANNOTATION
+    )
     return bool(len(marks) or len(trace.where(is_graph_launch, *CALLS)))
-
-
-def _compiled(name: str) -> bool:
-    return is_compiled_region(name) or is_compiled_graph(name)
 
 
 def passes(trace: Trace, step: Interval) -> list[Pass]:

@@ -92,7 +92,7 @@ class _CopyLoops:
 
     def _copies_in(self) -> Iterator[tuple[int, tuple[int, int]]]:
         trace, s = self._trace, self._trace.slices
-        works = trace.where(_is_pinned_copy, Category.MEMCPY)
+        works = trace.where(lambda name: name.startswith("Memcpy HtoD (Pinned"), Category.MEMCPY)
         calls = trace.calls_of(works)
         for work, call in zip(works.tolist(), calls.tolist(), strict=True):
             op = NONE if call == NONE else self._paths.outermost_op(call)
@@ -104,7 +104,9 @@ class _CopyLoops:
         s, first, second = self._trace.slices, int(self._ops[copy]), int(self._ops[fill])
         begin, end = int(s.end[first]), int(s.ts[second])
         made = fill - 1 > copy and self._name(fill - 1) in _MAKES
-        apart = made or any(_between(times, begin, end) for times in (self._waits, self._pinned))
+        apart = made or any(
+            times.searchsorted(begin) < times.searchsorted(end) for times in (self._waits, self._pinned)
+        )
         return _Pair(first, second, end + HOST_NS < self._copies[copy][0], apart)
 
     def _site(self, place: int) -> _Site:
@@ -128,14 +130,6 @@ class _CopyLoops:
 
     def _track(self, place: int) -> int:
         return int(self._trace.slices.track[self._ops[place]])
-
-
-def _between(times: Int64, begin: int, end: int) -> bool:
-    return bool(times.searchsorted(begin) < times.searchsorted(end))
-
-
-def _is_pinned_copy(name: str) -> bool:
-    return name.startswith("Memcpy HtoD (Pinned")
 
 
 def _is_wait(name: str) -> bool:

@@ -78,7 +78,9 @@ class Archive:
                 yield info.filename, archive.open(info)
 
     def _tarred(self) -> Iterator[tuple[str, IO[bytes]]]:
-        limited = cast(Any, _Limited(self._text, MOST_TIMES * _size(self._below) + _LEAST, self._too_large))
+        limited = cast(
+            Any, _Limited(self._text, MOST_TIMES * os.fstat(self._below.fileno()).st_size + _LEAST, self._too_large)
+        )
         with tarfile.open(fileobj=limited, mode="r|", tarinfo=_SmallHeaders) as archive:
             for count, info in enumerate(archive):
                 self._refuse_many(count)
@@ -151,7 +153,3 @@ class _Limited(io.RawIOBase):
 
 def _is_link(info: zipfile.ZipInfo) -> bool:
     return (info.external_attr >> 28) == 0o12
-
-
-def _size(below: IO[bytes]) -> int:
-    return os.fstat(below.fileno()).st_size

@@ -90,12 +90,8 @@ def nan_guard(call: Call) -> Match | None:
     """Match a value read back directly after a test for finite numbers."""
     if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
         return None
-    guard = call.nearest_before(_is_no_reduction, 4)
+    guard = call.nearest_before(lambda op: op not in _REDUCTIONS, 4)
     if guard not in _GUARDS:
         return None
     test = guard.removeprefix("aten::")
     return Match(values={"test": test})
-
-
-def _is_no_reduction(op: str) -> bool:
-    return op not in _REDUCTIONS

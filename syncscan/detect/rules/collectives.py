@@ -75,8 +75,4 @@ def collective_readback(call: Call) -> Match | None:
     """Match a read-back whose last ops before it are a collective's."""
     if not reads_back(call):
         return None
-    return Match() if is_collective(call.nearest_before(_is_no_average, 3)) else None
-
-
-def _is_no_average(op: str) -> bool:
-    return op not in _AVERAGES
+    return Match() if is_collective(call.nearest_before(lambda op: op not in _AVERAGES, 3)) else None

@@ -66,11 +66,7 @@ def cpu_index(call: Call) -> Match | None:
 
 def _follows(call: Call) -> bool:
     """Return whether an indexing op comes next, which after a constructor indexes its detached result."""
-    return call.top == "aten::to" and call.nearest_after(_is_not_between, 8) in INDEXINGS
-
-
-def _is_not_between(op: str) -> bool:
-    return op not in _BETWEEN
+    return call.top == "aten::to" and call.nearest_after(lambda op: op not in _BETWEEN, 8) in INDEXINGS
 
 
 _SMALL = 512
