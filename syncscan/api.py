@@ -17,8 +17,8 @@ from syncscan.attribute.races import races_of, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
+from syncscan.facts.chosen_process import apart
 from syncscan.facts.integrity import integrity_of
-from syncscan.facts.processes import apart
 from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis

@@ -1,4 +1,4 @@
-"""What a call waited for, and whether it waited, is told from the trace."""
+"""The trace tells what a call waited for, and whether it waited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writers are known to get wrong is put right."""
+"""Errors that writers are known to make are corrected."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
-from syncscan.facts.processes import of_process, processes, share_correlations
+from syncscan.facts.chosen_process import of_process, processes, share_correlations
 from syncscan.model.step import Bound
 from syncscan.model.trace import Trace
 from tests.builder import MAIN, TraceBuilder, names
