@@ -162,11 +162,7 @@ class CaptureRun:
             self._watch.close()
 
     def save(self, *, cut: bool) -> None:
-        """End the cycle, if one is active, and write it as far as it was recorded.
-
-        Args:
-            cut: the step that runs now is not complete.
-        """
+        """End the cycle, if one is active, and write it as far as it was recorded."""
         recording = self._recorder
         if recording is None:
             return

@@ -174,11 +174,7 @@ class Repeats:
         return rounds.start()
 
     def _repeating(self, counts: Callable[[], Sequence[tuple[Key, int]]]) -> Key | None:
-        """Return the first that completes enough rounds in time while the device is busy.
-
-        Args:
-            counts: returns the candidates with the rounds of each so far, the outermost first.
-        """
+        """Return the first that completes enough rounds in time while the device is busy."""
         work = self._work
         for seconds, enough in ((COUNT_S, OFTEN), (LONG_COUNT_S - COUNT_S, ENOUGH)):
             until = time.monotonic() + seconds

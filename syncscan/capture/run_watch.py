@@ -125,7 +125,6 @@ class RunWatch:
             ticks.close()
 
     def times(self) -> list[int]:
-        """Return the time of each step, in ns."""
         return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)]
 
     def period(self) -> int:
@@ -133,7 +132,6 @@ class RunWatch:
         return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
 
     def seen(self) -> KnownRun:
-        """Return what is known of the run by now."""
         samples, counts, period = self._samples(), self._counts(), self.period()
         phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, period), samples, Loops())
         return KnownRun(samples, counts, period, phases[:MOST_PHASES], around)

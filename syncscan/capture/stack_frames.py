@@ -40,11 +40,7 @@ def is_ours(file: str) -> bool:
 
 
 def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """Return the frames from the program's first on, outermost first; empty where the capture was at work.
-
-    Args:
-        frames: outermost first, with those of the script runner.
-    """
+    """Return the frames from the program's first on, outermost first; empty where the capture was at work."""
     first = 1 + max((k for k, (code, _) in enumerate(frames) if code.co_filename == RUNNER), default=-1)
     while first < len(frames) and only_starts(frames[first][0].co_filename):
         first += 1

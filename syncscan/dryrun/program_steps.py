@@ -53,7 +53,6 @@ class Patience(NamedTuple):
     seconds: float
 
     def is_over(self, ops: int, since: float) -> bool:
-        """Return whether it is, after so many ops and since this time."""
         return ops >= self.least and (ops >= self.ops or time.thread_time() - since >= self.seconds)
 
 
@@ -220,7 +219,6 @@ class RunningFrames:
 
     @property
     def set_up(self) -> bool:
-        """Whether a network is built."""
         return bool(self._setting_up) and self._setting_up[-1]
 
     def look(self, frame: FrameType | None) -> Move | None:

@@ -196,7 +196,6 @@ def graph(session: DryRunSession) -> Any:
             self.memories: Any = ()
 
         def pool(self) -> Any:
-            """Return the memory that graphs share."""
             return self.pooled
 
         def replay(self) -> None:

@@ -28,11 +28,7 @@ def without_modes() -> Iterator[None]:
 
 
 def place_of(tensor: Any) -> str | None:
-    """Return the simulated memory of a tensor; call it with torch's modes off.
-
-    Args:
-        tensor: any `torch.Tensor`: sparse, nested or inside of `torch.func`'s transforms, too.
-    """
+    """Return the simulated memory of a tensor; call it with torch's modes off."""
     try:
         return getattr(tensor.untyped_storage(), _NOTE, HOST)
     except WITHOUT_STORAGE:

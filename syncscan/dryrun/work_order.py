@@ -122,11 +122,7 @@ class UnorderedUses:
 
 
 class WorkOrder:
-    """The order of a run's work on the simulated device.
-
-    Args:
-        own: says whether a file is the program's; races are placed at its lines.
-    """
+    """The order of a run's work on the simulated device."""
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}

@@ -217,9 +217,6 @@ class FirstRun:
 
     The page opens the first run that it is told of and stays there. The plugin reads each run in a thread of its own
     and tells of what it has: with three times as many processes as cores, 3 starts of 25 had `recorded` first.
-
-    Args:
-        logdir: each folder in it is a run.
     """
 
     def __init__(self, logdir: Path) -> None:
@@ -241,11 +238,7 @@ class FirstRun:
 
 
 class Meanwhile:
-    """Answers for runs that the plugin hasn't read yet: each has Trace View, which needs nothing but the file.
-
-    Args:
-        logdir: each folder in it is a run of one trace, packed by gzip.
-    """
+    """Answers for runs that the plugin hasn't read yet: each has Trace View, which needs nothing but the file."""
 
     def __init__(self, logdir: Path) -> None:
         self._files = {file.parent.name: file for file in sorted(logdir.glob("*/*.json.gz"))}

@@ -174,11 +174,7 @@ class Alarms:
 
 
 class Usual:
-    """Separates samples in steps of usual length from those between steps.
-
-    Args:
-        long: times the median from which a step is no usual one.
-    """
+    """Separates samples in steps of usual length from those between steps."""
 
     def __init__(self, long: float = LONG) -> None:
         self._long = long

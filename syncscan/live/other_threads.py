@@ -65,11 +65,7 @@ class OtherThreads:
                 self._library = ctypes.PyDLL(None)  # keeps the interpreter's lock, which os.open and os.read release
 
     def look(self, watched: int) -> None:
-        """Read for how long each thread has run, and whether it runs now.
-
-        Args:
-            watched: `threading.get_ident` of the thread that is sampled, which is left out.
-        """
+        """Read for how long each thread has run, and whether it runs now."""
         threads: list[int] = [
             thread.native_id
             for thread in threading.enumerate()

@@ -224,11 +224,7 @@ def _is_own(file: str) -> bool:
 
 
 def _passes(position: ThreadPosition) -> bool:
-    """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more.
-
-    Args:
-        position: of a frame that waits for nothing itself.
-    """
+    """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more."""
     if position.file.startswith("<") or not is_library(position.file):
         return False
     return _waiting(position) or any(in_package(position.file, file) for file in _WRAPPERS)

@@ -60,11 +60,7 @@ class ProofOptions:
 
 @contextlib.contextmanager
 def running(trials: Trials, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Trial]]:
-    """Start programs in processes of their own until the context ends; an error kills them.
-
-    Args:
-        seeded: of how many steps a fingerprint is wanted.
-    """
+    """Start programs in processes of their own until the context ends; an error kills them."""
     opened: list[Trial] = []
     try:
         for side, rounded, delayed in runs:

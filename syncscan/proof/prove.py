@@ -145,7 +145,6 @@ def measured(
 
 
 def verdict(gain: ProofGain | None, matters: float, same: Same) -> ProofVerdict:
-    """Return the verdict of a gain and a comparison of results."""
     if same is Same.NO:
         return ProofVerdict.DIFFERENT
     if gain is None:

@@ -70,9 +70,6 @@ def attached(
 
     An order that isn't heard is taken back at the context's end, and never carried out.
 
-    Args:
-        heard_s: how long its main thread may take to come to it.
-
     Raises:
         UsageError: the process can't be reached.
         NotHeard: its main thread didn't come to it.
