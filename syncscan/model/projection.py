@@ -48,6 +48,12 @@ class Projection(msgspec.Struct, frozen=True):
         return self.baseline_us - self.predicted_us
 
     @property
+    def saving_range_us(self) -> tuple[float, float]:
+        """The least and the most that the step may become shorter, µs."""
+        low, high = self.range_us
+        return max(0.0, self.baseline_us - high), max(0.0, self.baseline_us - low)
+
+    @property
     def speedup(self) -> float:
         """`baseline_us / predicted_us`."""
         return self.baseline_us / self.predicted_us if self.predicted_us else 1.0

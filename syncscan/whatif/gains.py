@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncscan.facts.slow_launches import library_setups, long_first_launches
 from syncscan.model.duration import duration, within
 from syncscan.model.finding import Cause, Finding, Gain, Severity
-from syncscan.model.projection import Overlap, Projection, RemovalGroup
+from syncscan.model.projection import Overlap, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, outlook, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
@@ -71,7 +71,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     step = replace(
         step,
         recoverable_us=max(0.0, together.saving_us),
-        recoverable_range_us=_saving_range(together),
+        recoverable_range_us=together.saving_range_us,
         outlook=outlook(bool(removable), together, step, _first_use(projector)),
     )
     return Gains(step, ranked_findings, groups, overlaps(projector.trace))
@@ -89,11 +89,6 @@ def _read_once(projector: Projector, finding: Finding) -> Finding:
     first, _, others = finding.diagnosis.fix.partition(". ")
     fix = f"{first}: then {saved} of the {within(gain, limits)} are saved. {others}"
     return replace(finding, diagnosis=replace(finding.diagnosis, fix=fix))
-
-
-def _saving_range(projection: Projection) -> tuple[float, float]:
-    low, high = projection.range_us
-    return max(0.0, projection.baseline_us - high), max(0.0, projection.baseline_us - low)
 
 
 def _first_use(projector: Projector) -> str:
@@ -123,7 +118,7 @@ def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
     projection = step.projection([finding], quick=quick)
     gain = Gain(
         recoverable_us=max(0.0, projection.saving_us),
-        range_us=_saving_range(projection),
+        range_us=projection.saving_range_us,
         moved_us=min(step.moved([finding]), finding.wait_us),
         untold=step.untold(finding),
     )
@@ -140,7 +135,7 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
     together = step.projection(findings, quick=True)
     saving, moved = max(0.0, together.saving_us), step.moved(findings)
     most = [step.most(step.number[f.id]) for f in findings]
-    highest = _saving_range(together)[1]
+    highest = together.saving_range_us[1]
     total = sum(most) or 1.0
     return [
         _with_gain(

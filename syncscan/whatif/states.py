@@ -172,7 +172,10 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     ways = [best] if parted or best != REDUCE_OVERHEAD else [GRAPH, best]
     base = states.baseline_us
     most = base if habit.cost_us is None else habit.cost_us
-    each = [_saved(projector, way, base, most if way == GRAPH else base) for way in ways]
+    each = []
+    for way in ways:
+        p, limit = projector.joint(way).projection([]), most if way == GRAPH else base
+        each.append([min(max(0.0, us), limit) for us in (p.saving_us, *p.saving_range_us)])
     likely, low, high = zip(*each, strict=True)
     gain = HabitGain(likely[0], (min(low), max(high)), Basis.REPLAY)
     if gain.recoverable_us < REPEATABILITY * base:
@@ -185,16 +188,6 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
         segments=() if states.eager_frames else _within(habit.segments, min(max(0.0, reached), most)),
         severity=gain.severity(base),
     )
-
-
-def _saved(projector: Projector, way: str, base_us: float, most_us: float) -> tuple[float, float, float]:
-    """Return what launching the step so saves, as its state has it, but no more than `most_us`.
-
-    The likely saving, the least and the most, in µs.
-    """
-    p = projector.joint(way).projection([])
-    likely, low, high = (min(max(0.0, base_us - us), most_us) for us in (p.predicted_us, p.range_us[1], p.range_us[0]))
-    return likely, low, high
 
 
 def _within(segments: Sequence[Segment], most_us: float) -> tuple[Segment, ...]:

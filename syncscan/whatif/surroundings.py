@@ -32,13 +32,12 @@ class Surroundings(msgspec.Struct, frozen=True):
 def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSummary) -> Surroundings:
     """Return the influences from outside of this step; findings are numbered in order."""
     paced = loader_waits(trace) > PACED * measured.observed_us * 1e3
-    behind = (n for n, f in enumerate(findings) if _waits_for_ranks(f))
+    behind = set[int]()
+    for number, finding in enumerate(findings):
+        communicated = sum([o.cost.communication_ns for o in finding.occurrences])
+        if communicated > max(0, MOSTLY * sum([o.cost.wait_ns for o in finding.occurrences])):
+            behind.add(number)
     return Surroundings(measured, paced, frozenset(behind))
-
-
-def _waits_for_ranks(finding: Finding) -> bool:
-    communicated = sum([o.cost.communication_ns for o in finding.occurrences])
-    return communicated > 0 and communicated > MOSTLY * sum([o.cost.wait_ns for o in finding.occurrences])
 
 
 NOTABLE = 0.1
