@@ -141,6 +141,12 @@ class Clocks(msgspec.Struct, frozen=True):
     power_limit_w: Positive | None = None
 
 
+class DeviceClocks(msgspec.Struct, frozen=True):
+    """Clocks while the unprofiled steps ran."""
+
+    calibrated: Clocks = Clocks()
+
+
 class HostFrame(msgspec.Struct, frozen=True, array_like=True):
     """A function in which samples were taken: file and name as in Python."""
 
@@ -396,9 +402,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     events: tuple[EventCall, ...] = ()
     collections: tuple[Collection, ...] = ()
     """Garbage collections that took long enough to matter."""
-    calibrated_clocks: Clocks = Clocks()
-    """Clocks while the unprofiled steps ran."""
-    unfinished_step: int | None = None
+    clocks: DeviceClocks = DeviceClocks()
+    unfinished_step: Index | None = None
     """Number of the step that the program's end cut short."""
     host: HostSamples | None = None
     """Samples of the host; None where it wasn't sampled."""
@@ -436,50 +441,17 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         return NO_TABLE, ()
     if not isinstance(value, Mapping):
         return NO_TABLE, ("The capture table of this trace is damaged and was ignored: it is no object.",)
-    reader = _TableReader(encodable(value))  # else lone surrogates in file names reach every report
-    clocks = reader.part("clocks", dict[str, Any], {})
-    table = CaptureTable(
-        unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
-        unprofiled_mean_us=reader.part("unprofiled_mean_us", Positive, None),
-        unprofiled_steps_us=reader.part("unprofiled_steps_us", tuple[Positive, ...], ()),
-        notes=reader.part("notes", tuple[str, ...], ()),
-        lines=reader.part("lines", Lines, Lines()),
-        events=reader.part("events", tuple[EventCall, ...], ()),
-        collections=reader.part("collections", tuple[Collection, ...], ()),
-        calibrated_clocks=_TableReader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
-        unfinished_step=reader.part("unfinished_step", Index, None),
-        host=reader.part("host", HostSamples, None),
-        run=reader.part("run", RunRecord, None),
-        phase=reader.part("phase", RecordedPhase, None),
-        unprofiled_period=reader.part("unprofiled_period", Annotated[int, msgspec.Meta(ge=1, le=64)], 1),
-        pretended=reader.part("pretended", bool, False),
-        coverage=reader.part("coverage", Coverage, None),
-        compiled=reader.part("compiled", CompileRecord, None),
-        values=reader.part("values", tuple[ReadValue, ...], ()),
-        races=reader.part("races", Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)], ()),
-        protected=reader.part(
-            "protected", Annotated[tuple[ProtectedUse, ...], msgspec.Meta(max_length=MOST_NODES)], ()
-        ),
-    )
-    return table, tuple(reader.refused)
-
-
-class _TableReader:
-    """Decodes the parts of a table one by one and collects a sentence for each rejected one."""
-
-    def __init__(self, table: Mapping[str, Any], refused: list[str] | None = None) -> None:
-        self.table, self.refused = table, refused if refused is not None else []
-
-    def part(self, key: str, kind: Any, otherwise: Any) -> Any:
-        """Return a part as `kind`; `otherwise` where it is missing or invalid."""
-        value = self.table.get(key)
-        if value is None:
-            return otherwise
+    read: dict[str, Any] = {}
+    refused: list[str] = []
+    parts = encodable(value)  # else lone surrogates in file names reach every report
+    for field in msgspec.structs.fields(CaptureTable):
+        if parts.get(field.name) is None:
+            continue
         try:
-            return msgspec.convert(value, kind)
+            read[field.name] = msgspec.convert(parts[field.name], field.type)
         except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeError) as e:
-            self.refused.append(f"The capture table's '{key}' is damaged and was ignored ({_reason(e)}).")
-            return otherwise
+            refused.append(f"The capture table's '{field.name}' is damaged and was ignored ({_reason(e)}).")
+    return CaptureTable(**read), tuple(refused)
 
 
 def _reason(error: Exception) -> str:

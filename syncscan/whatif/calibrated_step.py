@@ -38,7 +38,7 @@ def slowdown(trace: Trace, busy: float) -> float:
         trace: trace with `clocks` in capture's table: power drawn in unprofiled steps, and the chip's limit, in W.
         busy: part of those steps in which the device worked.
     """
-    clocks = trace.info.capture.calibrated_clocks
+    clocks = trace.info.capture.clocks.calibrated
     drawn, limit = clocks.power_w, clocks.power_limit_w
     if drawn is None or limit is None or not 0.0 < busy <= 1.0:
         return UNKNOWN_SLOWDOWN
