@@ -114,13 +114,13 @@ def streams_apart(trace: Trace) -> Iterator[int]:
             and s.stream[same_track[first]] != s.stream[same_track[last - 1]]
         ):
             place = s.device.item(same_track[last - 1]), s.stream.item(same_track[last - 1])
-            ends, _ = trace.kept(DeviceWork).last_ends([place], s.ts[[record]])
+            ends, _ = trace.cached(DeviceWork).last_ends([place], s.ts[[record]])
             yield int(s.ts[same_track[first]] - ends[0])
 
 
 def work_followed(trace: Trace) -> Iterator[int]:
     """How much later than the end of all before on its stream each kernel and copy began, ns."""
-    s, work = trace.slices, trace.kept(DeviceWork)
+    s, work = trace.slices, trace.cached(DeviceWork)
     for device in work.devices:
         for of_stream in work.by_stream(device).values():
             rows = of_stream.rows[np.argsort(s.ts[of_stream.rows], kind="stable")]

@@ -117,7 +117,7 @@ class _Attributor:
         self.trace = trace
         self.files = files
         self.forward = ForwardOps(trace)
-        self.stacks = trace.kept(RecordedStacks)
+        self.stacks = trace.cached(RecordedStacks)
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
         self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
@@ -146,7 +146,7 @@ class _Attributor:
         self, points: Sequence[SyncPoint], columns: _Columns, origins: _Origins, root: str
     ) -> Iterator[Attribution]:
         """Yield the attribution of each sync point, in a program that was started in the folder `root`."""
-        path_of, parent = self.trace.kept(Paths).to, self.trace.slices.parent
+        path_of, parent = self.trace.cached(Paths).to, self.trace.slices.parent
         paths, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
         steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, paths)
         forward = origins.forward.tolist()

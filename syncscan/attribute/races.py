@@ -137,7 +137,7 @@ def _placed(trace: Trace, row: int, frames: tuple[Frame, ...], root: str, files:
     """Return the line of an op in the program's innermost function: the one that calls it, if there is one alone."""
     source = pick(frames, exact=False).user
     if source is None:
-        names = trace.kept(Paths).to(row).names
+        names = trace.cached(Paths).to(row).names
         return RaceLine("", 0, " > ".join((*names.scopes, *names.ops)))
     lines = candidates(source, (trace.name(row),), "", files)
     return _line((source.file, lines[0] if len(lines) == 1 else source.line, source.function), root)

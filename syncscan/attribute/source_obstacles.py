@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Finding
-from syncscan.model.obstacles import Obstacle, ObstacleKind
+from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import Trace
 
 _OF_MODULES = frozenset("parameters named_parameters state_dict load_state_dict eval train zero_grad".split())

@@ -80,7 +80,7 @@ class _WaitMeter:
 
     def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
         self.trace, self.points = trace, points
-        self.work = trace.kept(DeviceWork)
+        self.work = trace.cached(DeviceWork)
         self.queued = Queued(trace, self.work)
         self.begin = np.array([point.ts for point in points], np.int64)
         self.end = np.array([point.end for point in points], np.int64)

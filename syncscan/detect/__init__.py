@@ -39,8 +39,8 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 def calls_of(trace: Trace) -> Iterator[Call]:
     """Yield the blocking calls of a trace as rules see them, ordered by thread and time."""
     neighbours, slices = Neighbours(trace), trace.slices
-    calls = blocking_calls(trace, trace.kept(DeviceWork))
-    paths = [trace.kept(Paths).to(call.around) for call in calls]
+    calls = blocking_calls(trace, trace.cached(DeviceWork))
+    paths = [trace.cached(Paths).to(call.around) for call in calls]
     for facts, path, place in zip(calls, paths, places_of(trace, calls, paths), strict=True):
         op = path.worker  # what the program called
         begin, end = (facts.ts, facts.end) if op == NONE else (slices.ts.item(op), slices.end.item(op))

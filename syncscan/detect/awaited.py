@@ -59,7 +59,7 @@ class AwaitedWork:
     """Infers where and for what the blocking calls of one trace waited."""
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
-        self._trace, self.work, self.records = trace, work, trace.kept(EventRecords)
+        self._trace, self.work, self.records = trace, work, trace.cached(EventRecords)
 
     def of(
         self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]

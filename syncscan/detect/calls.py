@@ -15,7 +15,7 @@ from syncscan.detect.further_waits import blocking_launch, polls, unseen_waits
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.profiler_work import profiler_syncs
 from syncscan.model import runtime_calls
-from syncscan.model.arrays import Bool, Int64, blocks, looked_up
+from syncscan.model.arrays import Bool, Int64, among, blocks, looked_up
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -66,7 +66,7 @@ class _RuntimeCalls:
         """Yield calls that may wait by name or length, a copy with the synchronize after it as one."""
         at = self._candidate_places()
         behind = self._synchronizes_behind(at)
-        free = ~np.isin(self._rows[at], behind)  # the others belong to the copy before them
+        free = ~among(self._rows[at], behind)  # the others belong to the copy before them
         at, behind = at[free], behind[free]
         rows = self._rows[at]
         copies = self._trace.copy_names(rows)
@@ -147,10 +147,10 @@ class _RuntimeCalls:
         unknown = np.flatnonzero(self._named(runtime_calls.may_drain) & ~may_wait)
         long = unknown[slices.dur[rows[unknown]] >= _LONG_NS]
         known_rows = rows[may_wait]
-        wraps_known = np.isin(rows[long], slices.parent[known_rows])
+        wraps_known = among(rows[long], slices.parent[known_rows])
         at = np.sort(np.concatenate([np.flatnonzero(may_wait), long[~wraps_known]]))
-        inside_known = np.isin(slices.parent[rows[at]], known_rows)
-        chosen: Int64 = at[~inside_known & ~np.isin(rows[at], profiler_syncs(self._trace))]
+        inside_known = among(slices.parent[rows[at]], known_rows)
+        chosen: Int64 = at[~inside_known & ~among(rows[at], profiler_syncs(self._trace))]
         return chosen
 
     def _synchronizes_behind(self, at: Int64) -> Int64:

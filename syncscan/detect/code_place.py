@@ -151,7 +151,7 @@ def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) 
         return frames_around(trace, tracks, begins, ends)
     first, last = (np.array([call.rows[at] for call in calls], np.int64) for at in (0, -1))
     outermost = np.array([path.ops[0] if path.ops else NONE for path in paths], np.int64)
-    recorded = trace.kept(RecordedStacks).of_each(first, last, outermost)
+    recorded = trace.cached(RecordedStacks).of_each(first, last, outermost)
     return [stack.texts if stack and not stack.borrowed else () for stack in recorded]
 
 

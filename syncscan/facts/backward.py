@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, among
 from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import HOST, NONE, Category, Trace, once
 
@@ -32,7 +32,7 @@ def forward_ops(trace: Trace, backward: Int64) -> Int64:
     """
     s, (ops, _) = trace.slices, trace.rows_of(Category.CPU_OP)
     forward = ops[(s.sequence.take(ops) != NONE) & (s.fwd_thread.take(ops) <= 0)]
-    forward = forward[np.isin(s.sequence[forward], s.sequence[backward])]
+    forward = forward[among(s.sequence[forward], s.sequence[backward])]
     rows = np.concatenate([forward, backward])
     is_forward = np.arange(len(rows)) < len(forward)
     order = np.lexsort((is_forward, s.ts[rows], s.sequence[rows]))

@@ -176,7 +176,7 @@ class DeviceWork:
 @once
 def communicating(trace: Trace) -> Bool:
     """Return a mask over `trace.device_rows` of the kernels of collectives, which wait for other ranks."""
-    collectives = trace.kept(DeviceNames).matching(is_collective_kernel, COLLECTIVE_WORDS)
+    collectives = trace.cached(DeviceNames).matching(is_collective_kernel, COLLECTIVE_WORDS)
     mask: Bool = collectives.take(trace.slices.name.take(trace.device_rows))
     return mask
 

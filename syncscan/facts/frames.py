@@ -19,7 +19,7 @@ def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int6
         begins, ends: intervals in ns; a frame counts if it lasts from the begin or before to the end or after.
     """
     names_of: list[tuple[str, ...]] = [()] * len(tracks)
-    frames, cache = trace.frames, trace.kept(_Threads).known
+    frames, cache = trace.frames, trace.cached(_Threads).known
     for track, places in grouped(tracks) if len(frames) else ():
         if track not in cache:
             own = slice(*np.searchsorted(frames.track, [track, track + 1]).tolist())

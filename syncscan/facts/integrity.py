@@ -42,7 +42,7 @@ class _Held:
     """Measures the time after replays in which nothing runs although work waits."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace, self._work = trace, trace.kept(DeviceWork)
+        self._trace, self._work = trace, trace.cached(DeviceWork)
         s, syncs = trace.slices, trace.where(is_synchronize, *CALLS)
         self._syncs = syncs[np.argsort(s.ts[syncs], kind="stable")]
         self._synced_at = s.ts[self._syncs]
@@ -228,7 +228,7 @@ def _shared_device(trace: Trace) -> Iterator[Lack]:
 
 def _streams(trace: Trace) -> Iterator[Lack]:
     """Report streams with more work than time, beyond what may legally overlap."""
-    device_work = trace.kept(DeviceWork)
+    device_work = trace.cached(DeviceWork)
     dependent = (trace.info.compute_capability or (0, 0)) >= DEPENDENT_LAUNCH
     most = TWO_AT_ONCE if dependent and trace.info.vendor is Vendor.CUDA else 1.0 + AT_ONCE
     for device in device_work.devices:

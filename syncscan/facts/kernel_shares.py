@@ -13,7 +13,7 @@ from syncscan.facts.device_work import communicating
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path, Paths
 from syncscan.facts.period import step_intervals, work_of_steps
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, among
 from syncscan.model.slice_names import is_backward_node, is_compiled_graph, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, once
 
@@ -53,7 +53,7 @@ def _all_shares(trace: Trace) -> tuple[KernelShare, ...]:
     """Return the shares of all kernels that are looked at, the longest first."""
     s, steps = trace.slices, step_intervals(trace)[:MOST_STEPS]
     rows = work_of_steps(trace, steps)
-    rows = rows[~np.isin(rows, trace.device_rows[communicating(trace)])]
+    rows = rows[~among(rows, trace.device_rows[communicating(trace)])]
     total = int((s.end[rows] - s.ts[rows]).sum())
     if not total or not steps:
         return ()
@@ -86,13 +86,13 @@ def _longest_names(trace: Trace, rows: Int64) -> Int64:
     kernels = rows[s.category[rows] == int(Category.KERNEL)]
     took = np.bincount(s.name[kernels], weights=s.end[kernels] - s.ts[kernels], minlength=len(trace.strings))
     names = np.argsort(-took, kind="stable")[:MOST]
-    long: Int64 = kernels[np.isin(s.name[kernels], names)]
+    long: Int64 = kernels[among(s.name[kernels], names)]
     return long
 
 
 def _launchers(trace: Trace, kernels: Int64) -> list[tuple[tuple[str, ...], str]]:
     """Return for each kernel the module that launched it, and the op."""
-    calls, paths = trace.calls_of(kernels), trace.kept(Paths)
+    calls, paths = trace.calls_of(kernels), trace.cached(Paths)
     chains = [paths.to(call) for call in calls.tolist()]
     forward = _forward(trace, chains)
     at = np.where(forward != NONE, forward, calls)

@@ -120,7 +120,7 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     Returns:
         A cached list: don't modify it.
     """
-    cached = trace.kept(_Known).passes
+    cached = trace.cached(_Known).passes
     if step not in cached:
         cached[step] = _passes(trace, step)
     return cached[step]
@@ -153,7 +153,7 @@ def _pass(ops: Sequence[OutermostOp], trains: bool) -> Pass:
 
 def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
     """Return the ops of this step that lie in no other, on all launching threads, in time order; not to be changed."""
-    cached = trace.kept(_Known).ops
+    cached = trace.cached(_Known).ops
     if step not in cached:
         cached[step] = _ops_of(trace, step)
     return cached[step]

@@ -64,7 +64,7 @@ def window(trace: Trace) -> Interval:
     waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
     together = np.concatenate([calls, waits[s.ts[waits] >= begin]])
     last = together[s.end[together] == s.end[together].max()]
-    ops = [op for op in map(trace.kept(Paths).outermost_op, last.tolist()) if op != NONE]
+    ops = [op for op in map(trace.cached(Paths).outermost_op, last.tolist()) if op != NONE]
     return Interval(begin, int(s.end[np.append(last, ops).astype(np.int64)].max()))
 
 

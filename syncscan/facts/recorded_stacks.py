@@ -10,7 +10,7 @@ from operator import itemgetter
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, grouped, numbered
+from syncscan.model.arrays import Bool, Int32, Int64, among, grouped, numbered
 from syncscan.model.capture import Frame, TimedCall
 from syncscan.model.runtime_calls import is_memcpy, is_synchronize
 from syncscan.model.slice_names import is_torch_op
@@ -57,7 +57,7 @@ class RecordedStacks:
         self._threads: dict[int, tuple[Int64, Int64]] = {}
         self._known: dict[tuple[int, int, bool], RecordedStack] = {}
         self._timed: dict[int, _TimedCalls] = {}
-        self._of_no_track = ~np.isin(self._tid, list(self._tids))
+        self._of_no_track = ~among(self._tid, np.array(list(self._tids), np.int64))
 
     def of_each(self, first: Int64, last: Int64, op: Int64) -> list[RecordedStack | None]:
         """Return the recorded stack of each sync point, or None.

@@ -70,7 +70,7 @@ class _CopyLoops:
     """The outermost ops of a trace's threads, and the copies from pinned memory among them."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace, self._paths = trace, trace.kept(Paths)
+        self._trace, self._paths = trace, trace.cached(Paths)
         ops, _ = trace.rows_of(Category.CPU_OP)
         around = innermost_that(trace.is_category(Category.CPU_OP), trace.slices.parent)
         self._ops: Int64 = ops[around[ops] == NONE]

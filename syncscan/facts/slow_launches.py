@@ -87,7 +87,7 @@ def library_setups(trace: Trace) -> Int64:
     So libraries set themselves up, once: cuBLAS and cuDNN call `cudaFree` first of all.
     """
     s, rows = trace.slices, _in_steps(trace, trace.where(frees, *CALLS))
-    work = trace.kept(DeviceWork)
+    work = trace.cached(DeviceWork)
     idle = [
         row
         for row in rows[s.dur[rows] >= LONG_NS].tolist()

@@ -50,7 +50,7 @@ class SyncLoops:
     def _recorded(self, sync: SyncPoint) -> tuple[Frame, ...]:
         """Return the frames within the network that capture recorded, outermost first."""
         first, last, op = (np.array([n], np.int64) for n in (sync.calls[0], sync.calls[-1], (*sync.ops, NONE)[0]))
-        (stack,) = self._trace.kept(RecordedStacks).of_each(first, last, op)
+        (stack,) = self._trace.cached(RecordedStacks).of_each(first, last, op)
         frames = stack.frames if stack else ()
         call = next((at for at, frame in enumerate(frames) if calls_modules(frame.file)), len(frames))
         return tuple(frame for frame in frames[call:] if not _passes_on(frame.file))

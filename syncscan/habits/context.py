@@ -13,11 +13,11 @@ from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.paths import Paths
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int32, Int64, distinct
+from syncscan.model.caching import Caching
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.interval import Cover, Interval, ThreadInterval
-from syncscan.model.making import Making
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import NONE, Category, Trace
@@ -35,7 +35,7 @@ LAUNCH_NS = 100_000
 """Most host time of a launch with the Python and dispatch before it; more is something else."""
 
 
-class Context(Making, frozen=True):
+class Context(Caching, frozen=True):
     """Facts that the rules look at, each computed on first use and cached."""
 
     trace: Trace
@@ -65,12 +65,12 @@ class Context(Making, frozen=True):
 
     @cached_property
     def work(self) -> DeviceWork:
-        return self.trace.kept(DeviceWork)
+        return self.trace.cached(DeviceWork)
 
     @property
     def paths(self) -> Paths:
         """The chains of host slices, by the row of the innermost."""
-        return self.trace.kept(Paths)
+        return self.trace.cached(Paths)
 
     @property
     def host_scale(self) -> float:

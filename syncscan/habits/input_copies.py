@@ -74,7 +74,7 @@ def factories(context: Context) -> dict[int, int]:
 
     It is the op right before the copy's, with no other op between, if it launched nothing.
     """
-    calls = np.array([copy.call for copy in context.kept(pageable_copies)], np.int64)
+    calls = np.array([copy.call for copy in context.cached(pageable_copies)], np.int64)
     own = np.array(list(map(context.paths.outermost_op, calls.tolist())), np.int64)
     calls, own = calls[own != NONE], own[own != NONE]
     before = _ops_before(context.trace, own)

@@ -31,7 +31,7 @@ def backward_passes(context: Context) -> list[Int64]:
 
 def parameters(context: Context) -> int:
     """Return how many parameters the program trains: as many as its fullest backward pass adds to; 0 without one."""
-    return max((len(rows) for rows in context.kept(backward_passes)), default=0)
+    return max((len(rows) for rows in context.cached(backward_passes)), default=0)
 
 
 def without_closures(context: Context, rows: list[int]) -> list[int]:
@@ -136,7 +136,7 @@ def _work(context: Context, rows: list[int]) -> Int64:
 def _additions(context: Context, scopes: list[int]) -> list[int]:
     """Return the `add_`s that add a gradient to zeros: those of the first backward pass after each of these scopes."""
     s, trace = context.trace.slices, context.trace
-    passes = context.kept(backward_passes)
+    passes = context.cached(backward_passes)
     begins = np.array([s.ts[rows[0]] for rows in passes], np.int64)
     firsts = distinct(np.searchsorted(begins, s.end[scopes]))
     gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, distinct
+from syncscan.model.arrays import Bool, Int32, Int64, among, distinct
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices
 
 _IDLE = re.compile(
@@ -51,7 +51,7 @@ def _lone_syncs(s: Slices) -> Int64:
     """Return synchronization rows without a host call, which don't state the thread that waited."""
     rows = np.flatnonzero(s.category == Category.SYNC)
     calls = (s.category == Category.RUNTIME) | (s.category == Category.DRIVER)
-    return rows[~np.isin(s.correlation[rows], s.correlation[calls])] if len(rows) else rows
+    return rows[~among(s.correlation[rows], s.correlation[calls])] if len(rows) else rows
 
 
 def _above(s: Slices, rows: Int64) -> Int64:
@@ -74,7 +74,7 @@ def _forward(s: Slices, above: Int64) -> tuple[Int32, Int64]:
     sequences = distinct(s.sequence[above[s.fwd_thread[above] > 0]])
     op = (s.category == Category.CPU_OP) & (s.sequence != NONE) & (s.fwd_thread <= 0)
     rows = np.flatnonzero(op)
-    rows = rows[np.isin(s.sequence[rows], sequences)]
+    rows = rows[among(s.sequence[rows], sequences)]
     return s.track[rows], s.ts[rows]
 
 

@@ -11,14 +11,12 @@ from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
-from syncscan.model.obstacles import Obstacle
 from syncscan.model.picture import Picture
 from syncscan.model.program_run import ProgramRun
-from syncscan.model.projection import Overlap, Pipeline, Projection, Projects, RemovalGroup
+from syncscan.model.projection import Overlap, Pipeline, Projection, Projects, RemovalGroup, Schedule
 from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
-from syncscan.model.schedule import Schedule
-from syncscan.model.states import States
+from syncscan.model.states import Obstacle, States
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
 from syncscan.model.view import EVERYTHING, Shown, View, shown

@@ -146,3 +146,13 @@ def largest(values: Int64, most: int) -> Bool:
     mask: Bool = values > least
     mask[np.flatnonzero(values == least)[: most - int(mask.sum())]] = True
     return mask
+
+
+def among(values: Any, wanted: Any) -> Bool:
+    """Return which values are among the wanted ones, as `np.isin` does, without importing `numpy.ma`."""
+    if not len(wanted):
+        return np.zeros(len(values), np.bool_)
+    ascending = np.sort(wanted)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    held: Bool = ascending[at] == values
+    return held

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64, looked_up
+from syncscan.model.caching import Caching
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.interval import cover_of
-from syncscan.model.making import Making
 from syncscan.model.saved import StoredContext
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
@@ -226,7 +226,7 @@ class TraceInfo(msgspec.Struct, frozen=True):
     """Whether the trace is an annotated copy: syncscan's slices are in it already."""
 
 
-class Trace(Making, frozen=True, eq=False):
+class Trace(Caching, frozen=True, eq=False):
     """One recorded trace: strings, tracks, slices, frames, flows and steps, linked and ready to be analyzed."""
 
     info: TraceInfo
@@ -542,4 +542,4 @@ def outwards(parent: Int32, row: int) -> list[int]:
 
 def once(make: Callable[[Trace], Made]) -> Callable[[Trace], Made]:
     """Memoize a function of a trace: it runs once for all stages, so its result mustn't be modified."""
-    return wraps(make)(lambda trace: trace.kept(make))
+    return wraps(make)(lambda trace: trace.cached(make))

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Basis, Change
-from syncscan.model.projection import StepAfter
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Schedule, StepAfter
 from syncscan.report import step_lanes
 from syncscan.report.phrases import figure, measurable, real, replayed, saving, spread, whereabouts
 from syncscan.report.remedies import RemedyText

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from itertools import chain
+from typing import Any
 
 from syncscan.model.analysis import Analysis
 from syncscan.report.flagged import Flagged
 from syncscan.report.flagged_findings import flagged_findings
-from syncscan.report.spreadsheet import cell
+from syncscan.report.shown_names import shown
 
 
 def render(analysis: Analysis) -> str:
@@ -28,3 +29,18 @@ def drawn(flagged: Flagged) -> str:
     for row in chain(*(line.rows for line in flagged.lines), flagged.rows):
         writer.writerow({name: cell(value) for name, value in row.items()})
     return out.getvalue()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of cells that spreadsheets run as formulas (OWASP, CSV injection)."""
+_CELL = 2000
+
+
+def cell(value: Any) -> Any:
+    """Return a number with three decimals, or text on one line, with an apostrophe before a formula."""
+    if isinstance(value, float):
+        return round(value, 3)
+    if not isinstance(value, str):
+        return value
+    text = shown(value, _CELL)
+    return f"'{text}" if value.startswith(_FORMULA) else text

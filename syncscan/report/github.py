@@ -9,7 +9,7 @@ from syncscan.model.finding import Severity
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.phrases import sentences
-from syncscan.report.workflow_command import command
+from syncscan.report.shown_names import shown
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 """Annotation kind by severity. An error annotation doesn't fail the job: use `syncscan check` for that."""
@@ -59,3 +59,28 @@ def _properties(place: FilePosition | None) -> dict[str, str]:
         return {}
     known = {"file": place.file, "line": place.line, "endLine": place.end_line, "col": place.column}
     return {name: str(value) for name, value in known.items() if name in ("file", "line") or value}
+
+
+TEXT = 2000
+"""Characters of a message."""
+
+
+def command(kind: str, properties: dict[str, str], message: str, limit: int = TEXT) -> str:
+    """Return one command on one line; nothing in it can begin another.
+
+    Args:
+        kind: `error`, `warning` or `notice`.
+        properties: `file`, `line` and `title`.
+        limit: characters of it that are shown at most.
+    """
+    pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {pairs}::{_data(message, limit)}"
+
+
+def _data(text: str, limit: int = TEXT) -> str:
+    """Return text escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
+    return shown(text, limit).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -16,12 +16,11 @@ from syncscan.model.habit import Basis
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
 from syncscan.model.json_text import indented
 from syncscan.model.likeness import Likeness
-from syncscan.model.obstacles import ObstacleKind
 from syncscan.model.program_run import ProgramRun, RunPhase
 from syncscan.model.projection import Overlap, RemovalGroup
 from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
-from syncscan.model.states import States
+from syncscan.model.states import ObstacleKind, States
 from syncscan.model.step import Bound, DeviceTime, ProcessSteps, ShareBasis
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor

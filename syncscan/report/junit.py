@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
@@ -10,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.report.flagged import Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_findings
-from syncscan.report.xml_text import clean
+from syncscan.report.shown_names import shown
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
 """Severities that count as failures; lower ones are skipped tests, since they aren't worth a red build."""
@@ -83,3 +84,13 @@ def _element(line: FlaggedLine) -> ET.Element:
 
 def _seconds(us: float | None) -> str:
     return "0" if us is None else f"{us / 1e6:.6f}"
+
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NAME = 200
+"""Characters of a name."""
+
+
+def clean(text: str, limit: int = NAME) -> str:
+    """Return text without characters that XML 1.0 can't hold; not escaped."""
+    return _ILLEGAL.sub("\ufffd", shown(text, limit))

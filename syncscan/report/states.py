@@ -8,8 +8,16 @@ import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.obstacles import ObstacleKind, in_words, standing
-from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
+from syncscan.model.states import (
+    COMPILE,
+    EAGER,
+    REDUCE_OVERHEAD,
+    ObstacleKind,
+    ProjectedState,
+    States,
+    in_words,
+    standing,
+)
 from syncscan.report.phrases import measurable
 from syncscan.report.units import duration, percent, range_of, within
 

@@ -13,7 +13,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.habit import Change
 from syncscan.model.interval import Cover, Interval, union
-from syncscan.model.schedule import Blocked, Schedule
+from syncscan.model.projection import Blocked, Schedule
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import HOST, NONE, Trace
 from syncscan.report.timeline_habits import pauses
@@ -79,7 +79,7 @@ def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
     """
     device, begin, window = _device(analysis), now.begin, Interval(now.begin, now.end)
     waits = [piece for o in _waits(analysis, now) for piece in _wait_of(o, begin)]
-    work = analysis.trace.kept(DeviceWork).of(device)
+    work = analysis.trace.cached(DeviceWork).of(device)
     return Lanes(
         end=float(now.end - begin),
         host_end=float(now.end - begin),
@@ -92,7 +92,7 @@ def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
 def _device(analysis: Analysis) -> int:
     """Return the number of the device that is drawn: the step's busiest."""
     devices = analysis.step.devices
-    work = analysis.trace.kept(DeviceWork).devices
+    work = analysis.trace.cached(DeviceWork).devices
     return devices[0].device if devices else (work[0] if work else 0)
 
 
@@ -136,7 +136,7 @@ def _within(piece: Piece, now: Schedule) -> Piece:
 
 
 def _bubbles(analysis: Analysis, now: Schedule, device: int) -> Iterator[Piece]:
-    work = analysis.trace.kept(DeviceWork).of(device)
+    work = analysis.trace.cached(DeviceWork).of(device)
     waits = [o for o in _waits(analysis, now) if o.sync.device == device and o.cost.bubble_ns > 0]
     begins = work.idle_from(np.array([o.sync.released for o in waits], np.int64)).tolist()
     for begin, o in zip(begins, waits, strict=True):
@@ -210,7 +210,7 @@ def causes(analysis: Analysis, now: Schedule) -> Iterator[Arrow]:
     """Yield from each long wait to the idle time behind it."""
     device, least = _device(analysis), NOTABLE * (now.end - now.begin)
     waits = [o for o in _waits(analysis, now) if o.cost.bubble_ns >= least and o.sync.device == device]
-    work = analysis.trace.kept(DeviceWork).of(device)
+    work = analysis.trace.cached(DeviceWork).of(device)
     for o in sorted(waits, key=lambda o: -o.cost.bubble_ns)[:MAX_ARROWS]:
         (idle,) = work.idle_from(np.array([o.sync.released], np.int64)).tolist()
         woken = min(o.sync.ts + o.cost.wait_ns, now.end) - now.begin

@@ -7,8 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.projection import Projection
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Projection, Schedule
 from syncscan.report import before_after_svg, step_lanes
 from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, Choice, Scene

@@ -19,11 +19,10 @@ from syncscan.model.finding import Occurrence
 from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
-from syncscan.report.packed import pack
 from syncscan.report.timeline_frames import python_frames
 from syncscan.report.timeline_habits import habit_lanes, sampled_places, unplaced
 from syncscan.report.timeline_intervals import choose, home, inside
-from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
+from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, pack, stacked
 from syncscan.report.timeline_projected import packed_steps, steps_without, why_none, with_states
 
 MAX_SLICES = 100_000
@@ -195,7 +194,7 @@ def _syncs(analysis: Analysis, groups: Sequence[LaneGroup], origin: int) -> dict
 
 def _idle(trace: Trace, occurrences: Sequence[Occurrence], groups: Sequence[LaneGroup], origin: int) -> dict[str, str]:
     """Return the bubbles as columns: each begins when its sync point's wait is over and the device has no work."""
-    work = trace.kept(DeviceWork)
+    work = trace.cached(DeviceWork)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
     parts: list[tuple[int, int, int, int]] = []
     for device, number in group.items():

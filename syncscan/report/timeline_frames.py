@@ -17,8 +17,8 @@ from syncscan.model.interval import Interval
 from syncscan.model.libraries import is_library
 from syncscan.model.slice_names import frame_parts
 from syncscan.model.trace import MOST_DRAWN_FRAMES, NONE, Frames, Trace
-from syncscan.report.packed import pack
 from syncscan.report.shown_names import shown
+from syncscan.report.timeline_lanes import pack
 
 MAX_FRAMES = 20_000
 """Most frames in a report, the longest ones: 0.2 MB. A picture draws what takes 0.05% of its width, thus no more than

@@ -24,10 +24,9 @@ from syncscan.model.habit import Basis, Habit
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of, union, union_of
 from syncscan.model.slice_names import is_loader, is_optimizer
 from syncscan.model.trace import CALLS, HOST, Category, Step, Trace
-from syncscan.report.packed import pack
 from syncscan.report.phrases import replayed
 from syncscan.report.shown_names import shown
-from syncscan.report.timeline_lanes import DrawnNames, stacked
+from syncscan.report.timeline_lanes import DrawnNames, pack, stacked
 
 PAUSE, SAMPLED = 12, 13
 """Kinds of slices besides a `Category`: a pause that a fix takes out, a likely place of a sampled habit."""

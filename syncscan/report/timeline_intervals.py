@@ -10,8 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval, union_of
-from syncscan.model.projection import StepAfter
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Schedule, StepAfter
 from syncscan.model.trace import Step, Trace
 
 MAX_WHOLE_STEPS, MAX_KEPT = 60, 30

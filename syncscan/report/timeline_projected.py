@@ -12,15 +12,14 @@ from msgspec.structs import replace
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Severity
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Schedule
 from syncscan.model.states import EAGER, ProjectedState, States
 from syncscan.model.trace import Trace
-from syncscan.report.packed import pack
 from syncscan.report.phrases import real
 from syncscan.report.shown_names import shown
 from syncscan.report.states import COMPILED, has_syncs
 from syncscan.report.timeline_intervals import home_step, step_name
-from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, stacked
+from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, pack, stacked
 from syncscan.report.units import duration, percent
 
 MAX_ALONE = 8

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from syncscan.model import race_examples
+from syncscan.model import race
 from syncscan.model.finding import Cause
 from syncscan.model.habit import Advice, Area
 from syncscan.model.race import RaceKind
@@ -125,7 +125,7 @@ def _with_race(sections: dict[str, str], header: dict[str, str]) -> Iterator[tup
     """Yield a page's sections, with one on the race that its advice can bring in."""
     for title, text in sections.items():
         if title in _AFTER_RACE and "race" in header:
-            yield race_examples.HEADING, race_examples.section(RaceKind(header["race"]))
+            yield race.HEADING, race.section(RaceKind(header["race"]))
         yield title, text
 
 

@@ -108,7 +108,7 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = CompileBreaks(trace, findings, removed)
     pieces, eager = list[CompiledPiece](), list[CompiledPiece]()
-    pieces_by_question = trace.kept(_KnownPieces)
+    pieces_by_question = trace.cached(_KnownPieces)
     for step in steps:
         passes_of_step = passes(trace, step)
         trains = any(one.backward for one in passes_of_step)

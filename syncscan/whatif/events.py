@@ -52,7 +52,7 @@ class Events:
 
     def __init__(self, trace: Trace, launches: Launches, within: Interval) -> None:
         self.trace, self.launches, self.within = trace, launches, within
-        self.records = trace.kept(EventRecords)
+        self.records = trace.cached(EventRecords)
         self._used = UsedStreams(launches.tracks, launches.issued, launches.stream)
         self._on = dict(grouped(launches.tracks))
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.habit import Change
-from syncscan.model.projection import Projection
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Projection, Schedule
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import Trace

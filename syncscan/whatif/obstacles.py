@@ -17,7 +17,7 @@ import numpy as np
 from syncscan.facts.network import OutermostOp, Pass, is_product, ops_of, passes
 from syncscan.model.finding import Finding, Removal, SyncPoint
 from syncscan.model.interval import Interval
-from syncscan.model.obstacles import Obstacle, ObstacleKind
+from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import NONE, Category, Trace
 from syncscan.whatif.compile_reach import CompileBreaks
 from syncscan.whatif.network_calls import LEAST_PRODUCTS, alike, calls_of_one_network

@@ -35,7 +35,7 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
         return ()
     count = len(steps) * float(s.dur[rows].sum()) / float(launched.sum())
     pairs: list[Overlap] = []
-    work = trace.kept(DeviceWork)
+    work = trace.cached(DeviceWork)
     for device in work.devices:
         busy = {k: (own.busy_from, own.busy_to) for k, own in work.by_stream(device).items()}
         pairs += _pairs(device, busy, count)

@@ -14,11 +14,9 @@ from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.obstacles import Obstacle, in_words, prevented, standing
-from syncscan.model.projection import Pipeline, Projection, StepAfter
+from syncscan.model.projection import Pipeline, Projection, Schedule, StepAfter
 from syncscan.model.runtime_calls import is_query
-from syncscan.model.schedule import Schedule
-from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, in_words, prevented, standing
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, NONE, Trace

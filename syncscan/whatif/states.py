@@ -15,9 +15,18 @@ from syncscan.facts.device_work import share_in_all_steps
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain, Segment
-from syncscan.model.obstacles import Obstacle, in_words, prevented, standing
 from syncscan.model.projection import Projection
-from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
+from syncscan.model.states import (
+    COMPILE,
+    EAGER,
+    REDUCE_OVERHEAD,
+    Obstacle,
+    ProjectedState,
+    States,
+    in_words,
+    prevented,
+    standing,
+)
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.compile_changes import Launching
 from syncscan.whatif.joint import Joint

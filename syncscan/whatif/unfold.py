@@ -14,7 +14,7 @@ import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval
-from syncscan.model.schedule import Blocked, Schedule
+from syncscan.model.projection import Blocked, Schedule
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import RUN, WAIT, Move
 from syncscan.whatif.replay import Pace, Replay, ReplayState

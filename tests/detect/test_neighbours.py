@@ -62,7 +62,7 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
     trace = t.trace()
     s = trace.slices
     calls = np.flatnonzero(trace.is_category(*CALLS))
-    paths = [trace.kept(Paths).to(row) for row in s.parent[calls].tolist()]
+    paths = [trace.cached(Paths).to(row) for row in s.parent[calls].tolist()]
     ranges = trace.is_category(Category.CPU_OP, Category.ANNOTATION)
     with pytest.MonkeyPatch.context() as m:
         m.setattr(neighbours, "_MOST", most)

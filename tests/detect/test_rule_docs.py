@@ -18,7 +18,7 @@ from syncscan.detect import rules as folder
 from syncscan.detect.rule import Match, diagnose
 from syncscan.detect.rule_table import table_of
 from syncscan.detect.rules import ORDER
-from syncscan.model import race_examples
+from syncscan.model import race
 from syncscan.model.finding import Cause, Removal
 from syncscan.rules.pages import FOLDER, SYNC_HEADINGS, habit_page, sync_page
 
@@ -49,7 +49,7 @@ def test_the_rule_that_takes_everything_is_the_last() -> None:
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
 def test_a_rule_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
     """Readers find the same things at the same place in every rule; one on races where the fix can bring one in."""
-    assert tuple(heading for heading in doc.sections if heading != race_examples.HEADING) == SYNC_HEADINGS
+    assert tuple(heading for heading in doc.sections if heading != race.HEADING) == SYNC_HEADINGS
     assert all(doc.sections.values())
     assert doc.summary.endswith(".")
     assert doc.name
@@ -67,7 +67,7 @@ def test_advice_to_copy_to_the_host_without_waiting_says_what_stands_before_the_
     """In code, in the advice itself and on the rule's page."""
     doc = DOCS[page.stem]
     assert any("event.synchronize()" in fix for fix in doc.fixes.values())
-    assert "copied.synchronize()" in doc.sections[race_examples.HEADING]
+    assert "copied.synchronize()" in doc.sections[race.HEADING]
 
 
 def page_of(page: Path) -> RuleDoc:

@@ -20,8 +20,7 @@ import syncscan
 from syncscan import habits
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.model.finding import Finding
-from syncscan.model.race import Race, RaceKind
-from syncscan.model.race_examples import EXAMPLES
+from syncscan.model.race import EXAMPLES, Race, RaceKind
 
 torch = pytest.importorskip("torch")
 

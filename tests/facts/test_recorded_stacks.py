@@ -97,7 +97,7 @@ def test_stacks_of_many_waits_are_those_of_each(kinds: list[str]) -> None:
             lines.setdefault("calls", []).append([begin, end, t.tid, len(lines["stacks"]) - 1])
     trace = t.trace()
     rows = [row for row in range(len(trace.slices)) if trace.name(row).startswith("cuda")]
-    calls, ops = np.array(rows), np.array([trace.kept(Paths).outermost_op(row) for row in rows])
+    calls, ops = np.array(rows), np.array([trace.cached(Paths).outermost_op(row) for row in rows])
     stacks = RecordedStacks(trace)
     together = stacks.of_each(calls, calls, ops)
     each = [slice(at, at + 1) for at in range(len(calls))]

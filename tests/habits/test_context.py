@@ -89,4 +89,4 @@ def test_what_rules_ask_together_is_answered_once() -> None:
         requested.append(of)
         return NONE
 
-    assert [context.kept(ask), context.kept(ask), len(requested)] == [NONE, NONE, 1]
+    assert [context.cached(ask), context.cached(ask), len(requested)] == [NONE, NONE, 1]

@@ -13,7 +13,7 @@ from syncscan.detect import RuleDoc
 from syncscan.detect import catalogue as sync_rules
 from syncscan.habits import PREAMBLE, catalogue
 from syncscan.habits import rules as folder
-from syncscan.model import race_examples
+from syncscan.model import race
 from syncscan.rules.pages import FOLDER, HABIT_HEADINGS, INSTEAD, advice_of
 
 DOCS = {doc.id: doc for doc in catalogue()}
@@ -36,7 +36,7 @@ def test_no_two_rules_have_a_name() -> None:
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
 def test_a_habit_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
     """Readers find the same things at the same place in every habit."""
-    assert tuple(h for h in doc.sections if h != race_examples.HEADING) == HABIT_HEADINGS
+    assert tuple(h for h in doc.sections if h != race.HEADING) == HABIT_HEADINGS
     assert all(doc.sections.values())
     assert doc.summary.endswith(".")
     assert doc.of_habit

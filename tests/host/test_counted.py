@@ -335,7 +335,7 @@ def oracle(trace: Trace) -> tuple[dict[str, float], dict[tuple[str, tuple[str, .
             inner = max((row for row in at if s.track[row] == track), default=None)
             result[_kind(trace, inner)] += 1
             if inner is not None and s.category[inner] == Category.CPU_OP:
-                ops[trace.name(inner), trace.kept(Paths).to(trace.slices.parent.item(inner)).names.scopes] += 1
+                ops[trace.name(inner), trace.cached(Paths).to(trace.slices.parent.item(inner)).names.scopes] += 1
     count = len(trace.main_steps)
     return {k: v / count for k, v in result.items()}, {k: v / count for k, v in ops.items()}
 

@@ -38,7 +38,7 @@ def test_an_op_lies_in_the_scopes_that_hold_it(drawn: list[tuple[str, int, int, 
     trace = t.trace()
     s, (ops, _) = trace.slices, trace.rows_of(Category.CPU_OP)
     paths = ScopePaths(trace)
-    expected = [trace.kept(Paths).to(row).names.scopes for row in ops.tolist()]
+    expected = [trace.cached(Paths).to(row).names.scopes for row in ops.tolist()]
     tops = np.flatnonzero((s.parent == NONE) & (s.category != int(Category.OVERHEAD)))
     if len(tops):
         assert [paths.names(path) for path in paths.of(ops, tops).tolist()] == expected

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.trace import Category
-from syncscan.report.packed import pack
 from syncscan.report.timeline import COMMUNICATION, INPUT, SYNC_CALL, timeline
-from syncscan.report.timeline_lanes import stacked
+from syncscan.report.timeline_lanes import pack, stacked
 from tests.builder import TraceBuilder
 from tests.report.example import scattered
 

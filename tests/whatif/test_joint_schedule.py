@@ -11,7 +11,7 @@ import pytest
 import syncscan
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Schedule
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.whatif.projector import Projector
 from tests.networks import launch_bound

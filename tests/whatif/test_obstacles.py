@@ -11,8 +11,7 @@ from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Basis
-from syncscan.model.obstacles import Obstacle, ObstacleKind, prevented
-from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, ObstacleKind, prevented
 from syncscan.report import render
 from tests.builder import TraceBuilder
 from tests.networks import LAYER, backward, launch_bound, ops, read

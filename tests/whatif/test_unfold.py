@@ -7,7 +7,7 @@ import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.model.schedule import Schedule
+from syncscan.model.projection import Schedule
 from tests.builder import TraceBuilder
 
 

@@ -84,7 +84,7 @@ def _repeated_casts(context: Context, sources: Mapping[int, int]) -> list[int]:
     s = context.trace.slices
     repeated: list[int] = []
     last: int | None = None
-    for weights in context.kept(backward_passes) if sources else ():
+    for weights in context.cached(backward_passes) if sources else ():
         step = int(context.step_of(s.ts[weights[0]]))
         if step == last:
             sequences = _sequences_before(context, weights)

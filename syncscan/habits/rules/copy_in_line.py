@@ -19,7 +19,7 @@ def find(context: Context) -> Iterable[Habit]:
     work = context.trace.device_rows
     computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
     computing = set(distinct(s.stream[work[computes]]).tolist())
-    in_line = [c for c in context.kept(pinned_copies) if int(s.stream[c.row]) in computing]
+    in_line = [c for c in context.cached(pinned_copies) if int(s.stream[c.row]) in computing]
     if context.length_us(c.row for c in in_line) < 5 * context.notable_us:  # without overlap they take no longer
         return
     alone = sum(_alone(context, c.row) for c in in_line) / context.count / 1e3

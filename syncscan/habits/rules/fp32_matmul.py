@@ -69,7 +69,7 @@ def find(context: Context) -> Iterable[Habit]:
     chip, named = tensor_cores
     s, trace = context.trace.slices, context.trace
     rows, names = trace.rows_of(Category.KERNEL)
-    rows = rows[trace.kept(DeviceNames).matching(_in_fp32, (WORD,)).take(names)]
+    rows = rows[trace.cached(DeviceNames).matching(_in_fp32, (WORD,)).take(names)]
     calls = context.trace.calls_of(rows)
     in_step = (calls != NONE) & context.inside(s.ts[calls])
     in_step[in_step] = _in_product(context, calls[in_step])

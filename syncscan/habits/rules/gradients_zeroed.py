@@ -19,7 +19,7 @@ from syncscan.rules.pages import advice_of
 
 
 def find(context: Context) -> Iterable[Habit]:
-    zeroed = context.kept(zeroed_gradients)
+    zeroed = context.cached(zeroed_gradients)
     if zeroed is None:
         return
     filling = _without(context, zeroed, additions=False)

@@ -15,8 +15,8 @@ from syncscan.rules.pages import advice_of
 
 
 def find(context: Context) -> Iterable[Habit]:
-    before = context.kept(factories)
-    built = {c.call: (c, before[c.call]) for c in context.kept(pageable_copies) if c.call in before}
+    before = context.cached(factories)
+    built = {c.call: (c, before[c.call]) for c in context.cached(pageable_copies) if c.call in before}
     for group in context.by_scope(built):
         built_copies = [built[call] for call in group]
         making = context.length_us(row for _, row in built_copies) * context.host_scale

@@ -33,9 +33,9 @@ from syncscan.rules.pages import advice_of
 
 def said_elsewhere(context: Context) -> list[ThreadInterval]:
     """Return where an optimizer or another loop visits the parameters, and where gradients are zero-filled."""
-    looping, zeroed = context.kept(find_looping_optimizer), context.kept(zeroed_gradients)
+    looping, zeroed = context.cached(find_looping_optimizer), context.cached(zeroed_gradients)
     scopes = [*(looping.steps if looping else ()), *(zeroed.scopes if zeroed else ())]
-    loops = [interval for loop in context.kept(parameter_loops) for interval in loop.intervals]
+    loops = [interval for loop in context.cached(parameter_loops) for interval in loop.intervals]
     return sorted([*(context.interval(row) for row in scopes), *loops], key=lambda interval: interval.begin)
 
 

@@ -15,7 +15,7 @@ STAY = (0.1, 0.0, 0.4)
 
 
 def find(context: Context) -> Iterable[Habit]:
-    looping = context.kept(find_looping_optimizer)
+    looping = context.cached(find_looping_optimizer)
     if looping is None:
         return
     yield context.habit(

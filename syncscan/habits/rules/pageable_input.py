@@ -18,8 +18,8 @@ SMALL = 100_000
 
 
 def find(context: Context) -> Iterable[Habit]:
-    before = context.kept(factories)
-    calls = [c for c in context.kept(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
+    before = context.cached(factories)
+    calls = [c for c in context.cached(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
     for group in context.by_scope(c.call for c in calls):
         members = set(group)
         copies = [c for c in calls if c.call in members]

@@ -18,7 +18,7 @@ recorded, since recording lengthens some ops more than others (measured: 1.2 to 
 
 
 def find(context: Context) -> Iterable[Habit]:
-    for loop in context.kept(parameter_loops):
+    for loop in context.cached(parameter_loops):
         yield context.habit(
             advice_of("parameter-loop"), loop.first, loop.took_us, _evidence(context, loop), _changes(loop)
         )

@@ -41,7 +41,7 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
     The part of an idle time that is a sync's bubble (measured by `cost`) is caused by that sync. The rest is caused by
     input where the host was mostly in the DataLoader, else by late launches.
     """
-    work = analysis.trace.kept(DeviceWork).of(device)
+    work = analysis.trace.cached(DeviceWork).of(device)
     gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
     long = gaps_to - gaps_from >= SHORTEST
     starts, ends = gaps_from[long], gaps_to[long]

@@ -50,7 +50,7 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
         yield from lanes.row(name, f"{DRAWN}finding", _touching(slices, around), arrows)
     if t.steps:
         yield from lanes.row("steps", f"{DRAWN}step", _touching(_steps(analysis), around))
-    for device in t.kept(DeviceWork).devices:
+    for device in t.cached(DeviceWork).devices:
         idle = _within(idle_times(analysis, device), around)
         if len(idle.begin):
             kinds = [_idle_kind(cause) for cause in idle.causes]

@@ -11,10 +11,10 @@ import msgspec
 Made = TypeVar("Made")
 
 
-class Making(msgspec.Struct, frozen=True, dict=True):
+class Caching(msgspec.Struct, frozen=True, dict=True):
     """Base for immutable values that memoize what is derived from them."""
 
-    def kept(self, make: Callable[[Any], Made]) -> Made:
+    def cached(self, make: Callable[[Any], Made]) -> Made:
         """Return the result of `make` for this value, computed once; it mustn't be modified."""
         if make not in self._made:
             self._made[make] = make(self)
@@ -26,4 +26,4 @@ class Making(msgspec.Struct, frozen=True, dict=True):
         return {}
 
 
-__all__ = ["Making"]
+__all__ = ["Caching"]
