@@ -190,6 +190,7 @@ class Watch:
                 self._sample()
 
     def captured(self, paths: Iterable[Path], why: str, failed: str | None) -> None:
+        """Note a capture in the file."""
         self._write(Captured(at=time.time(), paths=tuple(map(str, paths)), why=why, failed=failed))
 
     def _begin(self, name: str, rank: int, world: int) -> Begin:
