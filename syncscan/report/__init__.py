@@ -13,12 +13,7 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
 
 
 def render(analysis: Analysis, form: str, **options: Any) -> str:
-    """Render an analysis in one of `FORMATS`, importing its renderer on first use.
-
-    Args:
-        form: one of `FORMATS`.
-        options: options of the renderer: `verbose`, `width` and `color` of `text`.
-    """
+    """Render an analysis in one of `FORMATS`, importing its renderer on first use."""
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")
     if form == "markdown":

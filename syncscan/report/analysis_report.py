@@ -44,7 +44,6 @@ TITLE = "Why each one costs time, what to do instead, and when to leave it"
 
 
 def blocks(analysis: Analysis) -> Iterator[Block]:
-    """Yield the report of an analysis."""
     story = story_of(analysis)
     yield Heading(story.verdict, 1)
     yield Sentence(story.opening)
@@ -67,7 +66,6 @@ def blocks(analysis: Analysis) -> Iterator[Block]:
 
 
 def to_change(story: Story) -> Iterator[Block]:
-    """Yield what to change as a numbered list, with the sentences before and after it."""
     if story.nothing:
         yield to_do(story.nothing)
     if story.remedies:
@@ -122,7 +120,6 @@ def in_states(analysis: Analysis) -> Iterator[Block]:
 
 
 def raced(story: Story, verbose: bool = False) -> Iterator[Block]:
-    """Yield the lines of each race and the fix, and why it is one."""
     if story.races:
         yield Heading(races.TITLE)
         yield Items(tuple(_race(race, verbose) for race in story.races), len(story.races) if verbose else races.SHOWN)
@@ -160,7 +157,6 @@ def _waits(waits: str) -> tuple[Words, ...]:
 
 
 def host_time(story: Story) -> Iterator[Block]:
-    """Yield the tables on the host's time, and what they are based on; nothing where it isn't known."""
     if story.host_tables:
         tables = (block for table in story.host_tables for block in (Heading(table.title, 3), _grid(table)))
         yield Fold(host.TITLE, (*tables, *(Sentence(note, "dim") for note in story.host_notes)))
@@ -174,7 +170,6 @@ def _grid(table: host.TextTable) -> Grid:
 
 
 def details(story: Story, step: StepSummary) -> Iterator[Block]:
-    """Yield all that is known about each finding and habit, in the order of their savings."""
     if story.ranked:
         each = (_habit(x) if isinstance(x, HabitText) else _finding(x.of, step) for x in story.ranked)
         yield Fold(TITLE, tuple(block for blocks in each for block in blocks))
@@ -188,7 +183,6 @@ def _finding(f: Finding, step: StepSummary) -> Iterator[Block]:
 
 
 def finding_facts(f: Finding, step: StepSummary) -> Sequence[tuple[str, Words]]:
-    """Return all that is known about a finding, each with its label; empty where unknown."""
     inner = f.where.framework
     return [
         ("rule", f"{f.rule} ({f.diagnosis.cause.value}), {f.where.owner}'s code"),
@@ -222,7 +216,6 @@ def _habit(habit: HabitText) -> Iterator[Block]:
 
 
 def excerpt(lines: Excerpt) -> Iterator[Block]:
-    """Yield source lines with the flagged ones marked."""
     yield Code("\n".join(source.numbered(lines)), "python")
     if lines.newer:
         yield Sentence(source.NEWER, "dim")

@@ -41,8 +41,6 @@ class AnnotatedLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnnotatedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A source file with its flagged lines and those around them."""
-
     place: str
     note: str
     """Why its text is missing, or may not be that of the recording; empty for neither."""
@@ -65,7 +63,6 @@ def files(findings: Sequence[FindingText]) -> list[AnnotatedFile]:
 
 
 def _flagged(entry: FindingText) -> Source | None:
-    """Return the line that the finding's excerpt is of."""
     where = entry.of.where
     return where.in_library if where.in_loop else where.source
 

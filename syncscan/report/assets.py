@@ -33,7 +33,6 @@ def prose(text: str) -> Markup:
 
 
 def _unbroken(text: str) -> Markup:
-    """Return plain text as markup in which an option such as `--step-ms` isn't broken at a hyphen."""
     parts = re.split(r"(--[a-z]+(?:-[a-z]+)*)", text)
     whole = Markup('<span class="whole">{}</span>')
     return Markup().join(whole.format(p) if k % 2 else escape(p) for k, p in enumerate(parts))

@@ -97,11 +97,7 @@ class BeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def before_after(analysis: Analysis, story: Story) -> BeforeAfter | None:
-    """Return the step of the costliest wait before and after its fixes; None where no step can be replayed.
-
-    Args:
-        story: its story, whose list of changes is the order of the fixes.
-    """
+    """Return the step of the costliest wait before and after its fixes; None where no step can be replayed."""
     now, base = recorded_step(analysis), replayed(analysis.step)
     if now is None or now.schedule is None or not base:
         return None
@@ -207,11 +203,7 @@ def _sets(count: int, launches: int) -> list[tuple[int, ...]]:
 
 
 def _after(analysis: Analysis, fixes: Sequence[Choice], at: int, shift: float) -> StepAfter | None:
-    """Return the step after these fixes.
-
-    Args:
-        shift: how much longer than its replay the step is that projections start from, µs.
-    """
+    """Return the step after these fixes; `shift` is how many µs longer than its replay the projections' step is."""
     findings = tuple(dict.fromkeys(id for fix in fixes for id in fix.findings))
     projector = analysis.projector
     after = projector.after(findings, _changes(fixes), at=at) if projector else None
@@ -271,7 +263,6 @@ def _caption(analysis: Analysis, name: str) -> str:
 
 
 def _sentence(after: StepAfter, base: float) -> str:
-    """Return the step's time after the fixes with its range, and how much shorter it is."""
     gain, (low, high) = base - after.us, after.range_us
     took = f"{duration(base)} → {within(after.us, after.range_us)}"
     if measurable(gain, base):

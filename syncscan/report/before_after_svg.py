@@ -40,11 +40,7 @@ DEFS = (
 
 
 def plot(drawn: BeforeAfter, only_shown: bool = False) -> Markup:
-    """Return the drawing's shapes, a group for each scene; the one shown first is the only one not hidden.
-
-    Args:
-        only_shown: whether the other scenes are left out.
-    """
+    """Return the drawing's shapes, a group for each scene; the one shown first is the only one not hidden."""
     parts = [*_ruler(drawn), *_recorded(drawn)]
     for scene in (drawn.shown,) if only_shown else drawn.scenes:
         mask, hidden = sum(1 << k for k in scene.fixes), "" if scene is drawn.shown else " hidden"
@@ -54,7 +50,6 @@ def plot(drawn: BeforeAfter, only_shown: bool = False) -> Markup:
 
 
 def spoken(drawn: BeforeAfter) -> str:
-    """Return the drawing in words."""
     waits = sum(p.end - p.begin for p in drawn.recorded.host if p.look == "sync")
     idle = sum(p.end - p.begin for p in drawn.recorded.idle)
     words = [f"{drawn.name.capitalize()} over {duration(drawn.recorded.end / 1e3)}, host above device"]

@@ -20,8 +20,6 @@ LITERAL = ("code", "place", "command")
 
 
 class Span(Struct, frozen=True):
-    """A piece of text with a look."""
-
     text: str
     look: Look = ""
 
@@ -61,16 +59,12 @@ class Item(Struct, frozen=True):
 
 
 class Items(Struct, frozen=True):
-    """A list."""
-
     items: tuple[Item, ...]
     most: int = 100
     """Entries that are shown, except on a page."""
 
 
 class GridColumn(Struct, frozen=True):
-    """A column of a table."""
-
     name: str = ""
     right: bool = False
     """Whether it holds numbers, which are aligned to the right."""
@@ -115,28 +109,23 @@ Block = Heading | Sentence | Items | Grid | Code | Figure | Fold
 
 
 def pieces(words: Words) -> tuple[Span, ...]:
-    """Return words as spans."""
     parts = (words,) if isinstance(words, str | Span) else words
     return tuple(Span(part) if isinstance(part, str) else part for part in parts)
 
 
 def plain(words: Words) -> str:
-    """Return words without their looks."""
     return "".join(piece.text for piece in pieces(words))
 
 
 def lines_of(cell: Words | Stacked) -> Sequence[Words]:
-    """Return the lines of a cell."""
     return cell.lines if isinstance(cell, Stacked) else (cell,)
 
 
 def unbroken(words: Words) -> bool:
-    """Return whether a line with these words isn't to be broken."""
     return any(piece.look in ("place", "command") for piece in pieces(words))
 
 
 def code(text: str) -> Span:
-    """Return a name or an expression."""
     return Span(text, "code")
 
 
@@ -146,7 +135,6 @@ def place(text: str) -> Span:
 
 
 def command(words: Iterable[str]) -> Span:
-    """Return a command to copy."""
     return Span(shlex.join(words), "command")
 
 
@@ -156,12 +144,10 @@ def strong(text: str) -> Span:
 
 
 def to_do(sentence: Words) -> Sentence:
-    """Return a sentence on what to change or what it brings."""
     return Sentence((Span("→ ", "good"), *pieces(sentence)))
 
 
 def notes(texts: Iterable[str]) -> tuple[Sentence, ...]:
-    """Return notes, a sentence each."""
     return tuple(Sentence(f"note: {text}", "dim") for text in texts)
 
 

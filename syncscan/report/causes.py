@@ -18,11 +18,7 @@ RULES = 3
 
 
 def title_of(findings: Sequence[Finding]) -> str:
-    """Return a title for many findings, as `15 places in torchvision: nms, boolean-index and 2 more rules`.
-
-    Returns:
-        Empty for fewer than `MANY`, whose own titles say more.
-    """
+    """Return `15 places in torchvision: nms, boolean-index and 2 more rules`; empty for fewer findings than `MANY`."""
     if len(findings) < MANY:
         return ""
     rules = [rule for rule, _ in Counter(f.rule for f in findings).most_common()]
@@ -33,7 +29,6 @@ def title_of(findings: Sequence[Finding]) -> str:
 
 
 def _library(findings: Sequence[Finding]) -> str:
-    """Return the library that most of them lie in; empty where they don't share one."""
     inside = [f.where.in_library.file for f in findings if f.where.in_library]
     names = Counter(path_in_package(file).partition("/")[0] for file in inside)
     (name, count), *_ = names.most_common(1) or [("", 0)]

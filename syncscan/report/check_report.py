@@ -23,11 +23,6 @@ SHOWN = 10
 
 
 def blocks(verdicts: Sequence[CheckVerdict], rules_from: str) -> Iterator[Block]:
-    """Yield the report of verdicts.
-
-    Args:
-        rules_from: where the limits stand.
-    """
     for verdict in verdicts:
         state = Span("passed", "good") if verdict.passed else Span("failed", "bad")
         name = PurePath(verdict.path).name or verdict.path
@@ -42,7 +37,6 @@ def blocks(verdicts: Sequence[CheckVerdict], rules_from: str) -> Iterator[Block]
 
 
 def summary(verdict: CheckVerdict, rules_from: str) -> str:
-    """Return how many syncs were checked against which limits, and how many are exempt."""
     kinds = Counter([e.by.value for e in verdict.exempt] + [e.by.value for e in verdict.exempt_races])
     exempt = ", ".join(f"{count} by {kind}" for kind, count in kinds.items())
     beside = f"; exempt {exempt}" if exempt else ""
@@ -85,7 +79,6 @@ def _once_compiled(finding: Finding) -> str:
 
 
 def _finding(finding: Finding) -> Item:
-    """Return a finding's op chain and fix, and how to allow it."""
     first, *entry = _allowed(finding)
     below = (f"chain: {' > '.join(chain(finding))}", f"instead: {finding.diagnosis.fix}", f"or allow it: {first}")
     return Item(strong(finding.diagnosis.title), (*below, *map(code, entry)))

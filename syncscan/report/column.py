@@ -12,22 +12,12 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column: its pandas dtype and its meaning."""
-
     dtype: str
     holds: str
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -> pd.DataFrame:
-    """Return the rows as a pandas frame with these columns and dtypes, also where there are none.
-
-    Args:
-        rows: flat ones, with the keys of `columns`.
-        columns: name → what it is, in order.
-
-    Raises:
-        MissingExtra: pandas isn't installed.
-    """
+    """Return the rows as a pandas frame with these columns and dtypes, also where there are none."""
     try:
         import pandas as pd
     except ImportError:

@@ -48,7 +48,6 @@ def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
 
 
 def sentence(analysis: Analysis) -> str:
-    """Return how often dynamo broke a graph, left a frame to eager and recompiled; empty where it wasn't checked."""
     record = analysis.trace.info.capture.compiled
     if record is None or not (record.frames or record.events):
         return ""
@@ -62,7 +61,6 @@ def sentence(analysis: Analysis) -> str:
 
 
 def table(analysis: Analysis) -> TextTable | None:
-    """Return a row for each place; None where dynamo had nothing to say."""
     record, breaks = analysis.trace.info.capture.compiled, joined(analysis)
     if record is None or not breaks:
         return None
@@ -73,12 +71,10 @@ def table(analysis: Analysis) -> TextTable | None:
 
 
 def title(record: CompileRecord) -> str:
-    """Return the heading of the section."""
     return TITLE_TRIED if record.tried else TITLE
 
 
 def notes(analysis: Analysis) -> tuple[str, ...]:
-    """Return what of it isn't known, a sentence each."""
     record = analysis.trace.info.capture.compiled
     return record.notes if record else ()
 
@@ -108,7 +104,6 @@ def _row(broken: CompileBreak, titles: dict[str, str]) -> tuple[str, str, str, s
 
 
 def _waits(broken: CompileBreak, titles: dict[str, str]) -> Iterator[str]:
-    """Yield the waits at the line, and how many more are in the frame."""
     yield from dict.fromkeys(titles[id] for id in broken.findings)
     if broken.findings_in_frame:
         besides = " more" if broken.findings else ""

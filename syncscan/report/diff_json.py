@@ -106,7 +106,6 @@ def render(diff: Diff) -> str:
 
 
 def document(diff: Diff) -> DiffDocument:
-    """Return the diff as its JSON document."""
     return DiffDocument(
         schema=SCHEMA,
         syncscan=__version__,

@@ -39,11 +39,6 @@ MOST_OF = 0.8
 
 
 def blocks(diff: Diff, picture: BeforeAfter | None = None) -> Iterator[Block]:
-    """Yield the report of a diff.
-
-    Args:
-        picture: a recorded step of each state.
-    """
     yield Heading(f"{verdict(diff)}.", 1)
     yield Sentence(f"before: {_state(diff.before)}", "dim")
     yield Sentence(f"after: {_state(diff.after)}", "dim")

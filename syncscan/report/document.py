@@ -38,7 +38,6 @@ class PromiseDocument(msgspec.Struct, frozen=True):
 
 
 def promise_document(promise: Promise | None) -> PromiseDocument | None:
-    """Return a promise as both diffs show it; None without one."""
     if promise is None:
         return None
     return PromiseDocument(saving_us=promise.saving_us, range_us=promise.range_us, kept=promise.kept.name.lower())

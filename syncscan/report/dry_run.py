@@ -80,14 +80,12 @@ def _without_all(like: Likeness) -> str:
 
 
 def ranking(analysis: Analysis) -> str:
-    """Return what the table is sorted by."""
     if analysis.likeness is None:
         return "Sorted by frequency, since nothing was timed; findings outside of the steps come last."
     return f"Sorted by individual savings in {_name(analysis.likeness)}; findings that aren't in it come last."
 
 
 def title(analysis: Analysis) -> str:
-    """Return the heading of the list of changes."""
     if analysis.likeness is None:
         return "What to change, the most frequent first"
     return "What to change, by individual savings in the recording"

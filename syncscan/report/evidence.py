@@ -22,11 +22,7 @@ from syncscan.report.units import duration, times
 
 
 def of_named(analysis: Analysis, name: str) -> str:
-    """Return the evidence for what a user names: that of each finding or habit, and the total gain of several.
-
-    Raises:
-        UsageError: nothing, or more than one thing, is called that.
-    """
+    """Return the evidence for what a user names: that of each finding or habit, and the total gain of several."""
     parts = named(analysis, name)
     blocks: list[Block] = []
     if len(parts) > 1:
@@ -40,12 +36,10 @@ def of_named(analysis: Analysis, name: str) -> str:
 
 
 def render(analysis: Analysis, finding: Finding) -> str:
-    """Return the evidence for one finding as Markdown."""
     return markup.drawn(of_finding(analysis, finding))
 
 
 def of_habit(analysis: Analysis, habit: Habit) -> Iterator[Block]:
-    """Yield the evidence for one habit: its proof, its cost, and the step's gain without it."""
     text = next(t for t in story_of(analysis).habits if t.id == habit.id)
     yield Sentence(strong(text.name))
     yield facts(_facts_of_habit(analysis, habit, text))
@@ -57,7 +51,6 @@ def of_habit(analysis: Analysis, habit: Habit) -> Iterator[Block]:
 
 
 def of_finding(analysis: Analysis, f: Finding) -> Iterator[Block]:
-    """Yield the evidence for one finding: line, op chain, wait, bubble, frequency, method, and projected gain."""
     d = f.diagnosis
     yield Sentence((place(places(f.where) or f.where.op or f.api), ": ", strong(d.title)))
     yield facts(_facts(analysis, f))
@@ -113,7 +106,6 @@ def _step(analysis: Analysis) -> Iterator[tuple[str, Words]]:
 
 
 def _wait_spread(f: Finding) -> str:
-    """Return how much the single waits differ."""
     waits = np.array([o.cost.wait_ns for o in f.occurrences], dtype=np.float64) / 1e3
     if len(waits) < 2:
         return ""

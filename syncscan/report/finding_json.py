@@ -102,7 +102,6 @@ class RaceDocument(Race, frozen=True, kw_only=True):
 
 
 def race_document(race: Race) -> RaceDocument:
-    """Return a race with the sentences on its kind."""
     return RaceDocument(**asdict(race), **asdict(race.text))
 
 
@@ -142,7 +141,6 @@ class HabitDocument(Struct, frozen=True):
 
 
 def habit_document(h: Habit) -> HabitDocument:
-    """Return one habit as its JSON document; all times in µs per step."""
     a, gain = h.advice, h.gain
     return HabitDocument(
         id=h.id,

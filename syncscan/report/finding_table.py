@@ -55,11 +55,7 @@ COLUMNS = {
 
 
 def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> list[dict[str, Any]]:
-    """Return one flat row per finding, in order, with the keys of `COLUMNS`.
-
-    Args:
-        waits_withheld: the trace can't tell waits and idle times; they are None.
-    """
+    """Return one flat row per finding, in order, with the keys of `COLUMNS`; withheld waits and idle times are None."""
     withheld = {"wait_us": None, "bubble_us": None} if waits_withheld else {}
     return [{**_row(f), **withheld, "trace": path} for f in findings]
 
@@ -82,7 +78,6 @@ def race_row(race: Race, path: str) -> dict[str, Any]:
 
 
 def finding_frame(analysis: Analysis) -> pd.DataFrame:
-    """Return all findings of an analysis as a pandas frame with the dtypes of `COLUMNS`, one row each."""
     path, withheld = analysis.trace.info.path, analysis.step.waits_withheld
     return frame_of(finding_rows(analysis.findings, path, withheld), COLUMNS)
 

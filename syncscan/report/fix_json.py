@@ -62,12 +62,10 @@ class PatchDocument(Document, frozen=True):
 
 
 def render(fixed: Fixed) -> str:
-    """Return the patch as indented JSON."""
     return indented(document(fixed)) + "\n"
 
 
 def document(fixed: Fixed) -> PatchDocument:
-    """Return the patch as its JSON has it."""
     return PatchDocument(
         schema=SCHEMA,
         syncscan=__version__,
@@ -86,7 +84,6 @@ def document(fixed: Fixed) -> PatchDocument:
 
 
 def fix_document(fix: Fix) -> FixDocument:
-    """Return one fix as its JSON has it."""
     gain = fix.gain
     return FixDocument(
         file=fix.file,
@@ -109,14 +106,7 @@ def fix_document(fix: Fix) -> FixDocument:
 
 
 def read(path: str) -> tuple[Fix, ...]:
-    """Return the fixes of a saved patch.
-
-    Args:
-        path: a file of `syncscan fix --format json`.
-
-    Raises:
-        UsageError: it can't be read, or is something else.
-    """
+    """Return the fixes of a file that `syncscan fix --format json` wrote."""
     try:
         saved = msgspec.json.decode(Path(path).read_bytes(), type=_Saved)
     except (OSError, msgspec.DecodeError):

@@ -34,11 +34,7 @@ MOST_CODE = 120
 
 
 def blocks(fixed: Fixed, next_command: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the report of a patch, without the patch itself.
-
-    Args:
-        next_command: the command that measures the patch; empty where none is to be named.
-    """
+    """Yield the report of a patch, without the patch itself."""
     yield Heading(verdict(fixed), 1)
     for heading, fixes in groups(fixed):
         if heading:
@@ -53,7 +49,6 @@ def blocks(fixed: Fixed, next_command: Sequence[str] = ()) -> Iterator[Block]:
 
 
 def patch(fixed: Fixed) -> Iterator[Code]:
-    """Yield the patch, if there is one."""
     if fixed.diff:
         yield Code(fixed.diff, "diff")
 
@@ -72,11 +67,7 @@ def _row(fix: Fix, gains: bool) -> tuple[Words, ...]:
 
 
 def pull_request(fixed: Fixed, proof: Proof | None = None) -> str:
-    """Return a pull request as Markdown: the title in the first line, the body after an empty line.
-
-    Args:
-        proof: the measured gain; without one the body says how to measure it.
-    """
+    """Return a pull request as Markdown: the title in the first line, the body after an empty line."""
     return f"{title(fixed, proof)}\n\n{markup.drawn(_body(fixed, proof))}"
 
 
@@ -160,7 +151,6 @@ def gain(fix: Fix) -> str:
 
 
 def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:
-    """Return the fixes by heading: in the patch, without gain, not applied, left to the author."""
     applied = [f for f in fixed.applied if not f.gains_nothing]
     nothing = [f for f in fixed.fixes if f.gains_nothing and f.safety is not Safety.MANUAL and f not in applied]
     others = [f for f in fixed.fixes if not f.applied and f.safety is not Safety.MANUAL and f not in nothing]
@@ -184,7 +174,6 @@ def _code(fix: Fix) -> str:
 
 
 def notes(fixed: Fixed) -> list[str]:
-    """Return what the dry run couldn't see, and what wasn't compared."""
     if not fixed.not_compared:
         return list(fixed.notes)
     noise = "; ".join(fixed.not_compared[:MOST_NOISE])
@@ -194,7 +183,6 @@ def notes(fixed: Fixed) -> list[str]:
 
 
 def tolerance(fixed: Fixed) -> str:
-    """Return the sentence that says how the patch was verified."""
     if not fixed.ran:
         return "Not verified: run the program with the patch before you keep it."
     return (

@@ -11,12 +11,7 @@ _SENTENCE = re.compile(r"(?<=[.:;])\s+(?=[A-Z])")
 def fitting(fix: str, lines: int, width: int, more: str, least: int = 1) -> str:
     """Return as many whole sentences of a fix as fit, with an ellipsis and the way to the rest if some don't.
 
-    Args:
-        fix: the fix in sentences, without control characters.
-        lines: room for it; it may be below 1.
-        width: the width of a line, in characters.
-        more: how to see the rest, such as `-v`.
-        least: sentences that are returned whether they fit or not.
+    `lines` may be below 1; `more` is the way to the rest, such as `-v`; `least` sentences come whether they fit or not.
     """
     sentences = _SENTENCE.split(fix)
     for count in range(len(sentences), least, -1):
@@ -27,7 +22,6 @@ def fitting(fix: str, lines: int, width: int, more: str, least: int = 1) -> str:
 
 
 def height(text: str, width: int) -> int:
-    """Return how many lines a text takes."""
     return len(wrap(text, width, break_long_words=False))
 
 

@@ -57,7 +57,6 @@ def flagged_findings(analysis: Analysis) -> Flagged:
 
 
 def place_of(source: Source | None) -> FilePosition | None:
-    """Return the line to point at; None without one."""
     return FilePosition(source.file, line(source)) if source else None
 
 

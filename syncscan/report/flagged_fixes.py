@@ -10,7 +10,6 @@ from syncscan.report.phrases import sentences
 
 
 def flagged_fixes(fixed: Fixed) -> Flagged:
-    """Return the fixes and the places left to the author, with the sentences about the patch."""
     beside = (verdict(fixed), *((tolerance(fixed),) if fixed.applied else ()), *fixed.notes)
     notes = tuple(("note", sentence) for sentence in beside)
     return Flagged(tool="syncscan fix", lines=tuple(map(_line, fixed.fixes)), notifications=notes)

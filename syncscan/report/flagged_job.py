@@ -95,6 +95,5 @@ def _figures(f: JobFinding) -> dict[str, Any]:
 
 
 def _incomplete(story: FleetStory) -> tuple[str, ...]:
-    """Return what the report lacks, one sentence each."""
     unread = (f"{path}: {reason}" for path, reason in story.unread)
     return tuple(sentence for sentence in (story.missing, *unread, *story.notes) if sentence)

@@ -20,11 +20,6 @@ _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message=""
 
 
 def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
-    """Return the limits that a recording exceeds, as flagged lines.
-
-    Args:
-        rules_from: where the limits stand.
-    """
     return Flagged(
         tool=TOOL,
         path=verdict.path,

@@ -12,7 +12,6 @@ from syncscan.report.phrases import sentences
 
 
 def flagged_warnings(linted: LintResult) -> Flagged:
-    """Return the lint warnings in order, with what they can't know."""
     met = (("note", LIMITS), *(("warning", text) for text in (*linted.unread, *linted.notes)))
     return Flagged(
         tool="syncscan lint",

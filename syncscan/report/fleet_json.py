@@ -60,7 +60,6 @@ def render(fleet: Fleet) -> str:
 
 
 def document(fleet: Fleet) -> FleetDocument:
-    """Return the job and its report's sentences."""
     return FleetDocument(schema=SCHEMA, syncscan=__version__, said=_sentences(story_of(fleet)), job=job_of(fleet))
 
 

@@ -136,7 +136,6 @@ def _choose_steps(fleet: Fleet) -> tuple[int, ...]:
 
 
 def _groups(fleet: Fleet) -> list[list[JobRank]]:
-    """Return the ranks of each row."""
     if len(fleet.ranks) <= ROWS:
         return [[rank] for rank in fleet.ranks]
     weight: defaultdict[int, float] = defaultdict(float)
@@ -161,11 +160,9 @@ class _Canvas:
         self.most = max((entry.late_us for entry in fleet.lateness), default=0.0) or 1.0
 
     def column(self, step: int) -> float:
-        """Return where a step's column begins."""
         return round(self.place[step] * self.width, 2)
 
     def row(self, ranks: Sequence[JobRank]) -> Row:
-        """Return the row of one rank, or of several neighboring ones."""
         first, last = ranks[0].number, ranks[-1].number
         label = str(first) if first == last else f"{first}-{last}"
         which = f"rank {label}:" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}, at most:"

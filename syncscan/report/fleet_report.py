@@ -50,7 +50,6 @@ trace alone suggests it could gain."""
 
 
 def blocks(fleet: Fleet) -> Iterator[Block]:
-    """Yield the report of a job."""
     story = story_of(fleet)
     yield Heading(f"{story.verdict}.", 1)
     yield Sentence(" · ".join(story.headline), "dim")

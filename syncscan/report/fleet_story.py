@@ -59,8 +59,6 @@ class HolderText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding of the job."""
-
     of: JobFinding
     saves: str
     """The job's gain per step; a dash where it can't be replayed."""
@@ -127,11 +125,7 @@ def step_us(fleet: Fleet) -> float:
 
 
 def rank_phrase(ranks: Sequence[int], count: int) -> str:
-    """Return the ranks as text: `on 512 of 512`, `only on rank 0`, `on ranks 0-7`, `on 5 of 512: 0, 3, 17-19`.
-
-    Args:
-        ranks: ascending.
-    """
+    """Return ascending ranks as text: `on 512 of 512`, `only on rank 0`, `on ranks 0-7`, `on 5 of 512: 0, 3, 17-19`."""
     if len(ranks) == count and count > 1:
         return f"on {count} of {count}"
     if len(ranks) == 1:
@@ -162,7 +156,6 @@ def place(f: RankFinding) -> str:
 
 
 def whereabouts(f: RankFinding) -> str:
-    """Return line, innermost scopes and op."""
     return " · ".join(part for part in (place(f), " › ".join(f.scope[-2:]), f.op) if part)
 
 
@@ -181,7 +174,6 @@ def _headline(fleet: Fleet) -> Iterator[str]:
 
 
 def _folder(paths: Sequence[str]) -> str:
-    """Return the name of the innermost folder that holds all traces."""
     parts = [path.replace("\\", "/").split("/")[:-1] for path in paths]
     common = takewhile(lambda names: len(set(names)) == 1, zip(*parts, strict=False))
     return next((names[0] for names in reversed(list(common)) if names[0] not in ("", ".")), "")

@@ -60,7 +60,6 @@ def fleet_rows(fleet: Fleet) -> Iterator[dict[str, Any]]:
 
 
 def fleet_frame(fleet: Fleet) -> pd.DataFrame:
-    """Return the rows as a pandas frame with the dtypes of `COLUMNS`, also where there are none."""
     return frame_of(fleet_rows(fleet), COLUMNS)
 
 

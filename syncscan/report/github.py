@@ -66,13 +66,7 @@ TEXT = 2000
 
 
 def command(kind: str, properties: dict[str, str], message: str, limit: int = TEXT) -> str:
-    """Return one command on one line; nothing in it can begin another.
-
-    Args:
-        kind: `error`, `warning` or `notice`.
-        properties: `file`, `line` and `title`.
-        limit: characters of it that are shown at most.
-    """
+    """Return one command on one line; nothing in it can begin another."""
     pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{kind} {pairs}::{_data(message, limit)}"
 

@@ -54,16 +54,10 @@ class HabitText(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Title and place."""
         return f"{self.title} ({self.where})" if self.where else self.title
 
 
 def describe(analysis: Analysis, step_us: float) -> tuple[HabitText, ...]:
-    """Return the habits in order, in words.
-
-    Args:
-        step_us: the time of a step that the gains are parts of.
-    """
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     return tuple(_habit_text(habit, step_us, numbers) for habit in analysis.shown.habits)
 

@@ -50,8 +50,6 @@ _PARTS = (
 
 
 class TextTable(msgspec.Struct, frozen=True):
-    """Rows of text under a title."""
-
     title: str
     head: tuple[str, ...]
     words: int
@@ -109,7 +107,6 @@ _OWN_COLORS = (USER, "torch", "python")
 
 
 def _colors(owners: Sequence[str]) -> list[int]:
-    """Return each owner's color by number."""
     others = iter(range(len(_OWN_COLORS), len(_OWN_COLORS) + len(owners)))
     return [_OWN_COLORS.index(name) if name in _OWN_COLORS else next(others) for name in owners]
 
@@ -187,7 +184,6 @@ def _mostly(nodes: Sequence[HostNode]) -> str:
 
 
 def called(owner: str) -> str:
-    """Return an owner's name for readers."""
     return PROGRAM if owner == USER else owner
 
 
@@ -204,7 +200,6 @@ def _sampled_tables(sampled: SampledHost) -> Iterator[TextTable]:
 
 
 def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
-    """Return a table with a row per owner and a column per phase, costliest first."""
     took: dict[tuple[str, str], float] = {}
     for node in sampled.nodes:
         key = (node.owner, node.phase.value)
@@ -298,7 +293,6 @@ def _time(us: float) -> str:
 
 
 def _sampling(sampled: SampledHost) -> str:
-    """Return how the host was sampled, and how much that slowed the steps."""
     sentence = f"Sampled without the profiler: {sampled.samples:,} samples in {sampled.steps:,} steps"
     if sampled.overhead is None:
         return f"{sentence}."

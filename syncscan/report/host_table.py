@@ -25,7 +25,6 @@ COLUMNS = {
 
 
 def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
-    """Return one flat row per node, callers before callees."""
     depths: list[int] = []
     rows = []
     for node in sampled.nodes:
@@ -47,5 +46,4 @@ def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
 
 
 def host_frame(host: Host) -> pd.DataFrame:
-    """Return the rows as a pandas frame with the dtypes of `COLUMNS`; empty without samples."""
     return frame_of(host_rows(host.sampled) if host.sampled else [], COLUMNS)

@@ -91,14 +91,7 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
 
 
 def render(analysis: Analysis) -> str:
-    """Return the report as one HTML document.
-
-    Args:
-        analysis: any analysis. Projections are shown where it can replay the step.
-
-    Returns:
-        Text that encodes as UTF-8, whatever the trace's names hold.
-    """
+    """Return the report as one HTML document, which encodes as UTF-8 whatever the trace's names hold."""
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
     numbers = frozenset(entry.number for entry in findings)
@@ -169,7 +162,6 @@ def render(analysis: Analysis) -> str:
 
 
 def _strip(drawn: BeforeAfter) -> dict[str, Any]:
-    """Return the step before and after: a drawing, its fixes and words."""
     fixes = [
         {"title": shown(fix.title, 120), "where": shown(fix.where, 200), "saves": shown(fix.saves, 80)}
         for fix in drawn.fixes
@@ -277,7 +269,6 @@ def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:
 
 
 def _host(story: Story, drawn: bool) -> dict[str, Any]:
-    """Return the host's time: a sentence, tables, and whether there is a picture and it comes first."""
     return {
         "title": host.TITLE,
         "leads": story.host_leads,
@@ -289,7 +280,6 @@ def _host(story: Story, drawn: bool) -> dict[str, Any]:
 
 
 def _kernels(story: Story) -> dict[str, Any]:
-    """Return what is left to gain where the device is the limit, and a table of the longest kernels."""
     return {
         "title": kernels.TITLE,
         "sentence": shown(story.kernels, 600),
@@ -299,7 +289,6 @@ def _kernels(story: Story) -> dict[str, Any]:
 
 
 def _compiled(story: Story) -> dict[str, Any]:
-    """Return dynamo's graph breaks: a sentence, a table, and notes on what is unknown."""
     return {
         "title": story.compile_table.title if story.compile_table else compile_breaks.TITLE,
         "sentence": shown(story.compiled, 600),
@@ -385,7 +374,6 @@ _SORTS = (
 
 
 def _nothing_found(analysis: Analysis, story: Story) -> str:
-    """Return why there are no findings."""
     if analysis.findings:
         return story.hidden
     if not len(analysis.trace.device_rows):
@@ -434,7 +422,6 @@ def _cost(finding: FindingText, story: Story) -> str:
 
 
 def _source(excerpt: Excerpt) -> dict[str, Any]:
-    """Return the flagged lines and those around them."""
     digits = len(str(excerpt.first + len(excerpt.lines) - 1))
     return {
         "place": shown(f"{PurePath(excerpt.path).name}:{','.join(map(str, excerpt.marked))}", 120),
@@ -444,7 +431,6 @@ def _source(excerpt: Excerpt) -> dict[str, Any]:
 
 
 def _suggested(change: Suggested) -> dict[str, Any]:
-    """Return the change that `syncscan fix` would make: what it is, and its diff."""
     lines = suggested_fix.diff_lines(change)
     return {"caption": shown(suggested_fix.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
 

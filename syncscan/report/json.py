@@ -250,7 +250,6 @@ def render(analysis: Analysis) -> str:
 
 
 def document(analysis: Analysis) -> AnalysisDocument:
-    """Return the analysis as its JSON document."""
     shown = analysis.shown
     conclusion = conclusion_of(analysis, shown)
     remedies = ((analysis.remedies[entry.number - 1], entry) for entry in conclusion.remedies if analysis.remedies)
@@ -343,7 +342,6 @@ _TIMED = (
 
 
 def _dry_run(analysis: Analysis) -> DryRunDocument | None:
-    """Return the dry run's part of the JSON report; None for a recording."""
     capture = analysis.trace.info.capture
     if not capture.pretended:
         return None
@@ -377,7 +375,6 @@ def _unseen(f: Finding) -> UnseenDocument:
 
 
 def _remedy(r: Remedy, text: RemedyText) -> RemedyDocument:
-    """Return one remedy with its sentences; all times in µs per step."""
     return RemedyDocument(
         findings=r.findings,
         habit=r.habit or None,
@@ -394,7 +391,6 @@ def _remedy(r: Remedy, text: RemedyText) -> RemedyDocument:
 
 
 def _run(analysis: Analysis) -> RunDocument | None:
-    """Return the run as its JSON document; None if it wasn't watched."""
     run = analysis.run
     if run is None:
         return None

@@ -25,11 +25,7 @@ def render(analysis: Analysis) -> str:
 
 
 def drawn(flagged: Sequence[Flagged]) -> str:
-    """Return a suite per recording, with a test per exceeded limit, or per flagged line where no limits are tested.
-
-    Args:
-        flagged: one or more of the same command.
-    """
+    """Return a suite per recording, with a test per exceeded limit, or per flagged line where no limits are tested."""
     suites = ET.Element("testsuites", {"name": flagged[0].tool, **_counts(flagged)})
     for report in flagged:
         attributes = {"name": clean(PurePath(report.path).name), **_counts([report]), "time": _seconds(report.took_us)}

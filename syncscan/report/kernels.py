@@ -54,7 +54,6 @@ def _left(step: StepSummary) -> str:
 
 
 def table(analysis: Analysis) -> TextTable | None:
-    """Return a row for each of the longest kernels; None where the trace has none."""
     longest = shares(analysis)
     if not longest:
         return None
@@ -64,7 +63,6 @@ def table(analysis: Analysis) -> TextTable | None:
 
 
 def _launcher(kernel: KernelShare) -> str:
-    """Return the innermost modules and the op, and how many others launch it too."""
     parts = [*kernel.module[-2:], kernel.op]
     named = " › ".join(part for part in parts if part) or "–"
     return f"{named}, and {kernel.others} more" if kernel.others else named

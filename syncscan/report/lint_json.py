@@ -82,7 +82,6 @@ def render(linted: LintResult) -> str:
 
 
 def warning_document(g: LintWarning) -> LintWarningDocument:
-    """Return one lint warning as its JSON document."""
     d = g.diagnosis
     return LintWarningDocument(
         rule=d.rule,

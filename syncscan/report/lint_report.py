@@ -12,7 +12,6 @@ _LOOKS: dict[Severity, Look] = {Severity.MEDIUM: "warn", Severity.LOW: "dim"}
 
 
 def blocks(linted: LintResult) -> Iterator[Block]:
-    """Yield the report of lint warnings."""
     yield Heading(verdict(linted), 1)
     if linted.warnings:
         yield Items(tuple(map(_item, linted.warnings)), most=len(linted.warnings))
@@ -32,7 +31,6 @@ def _item(warning: LintWarning) -> Item:
 
 
 def verdict(linted: LintResult) -> str:
-    """Return how many lint warnings there are, and in how many files."""
     count, files = len(linted.warnings), len(linted.shown_files)
     if not count:
         return f"No possible syncs in {_count_text(linted.files, 'file')}."
@@ -42,7 +40,6 @@ def verdict(linted: LintResult) -> str:
 
 
 def beside(linted: LintResult) -> list[str]:
-    """Return what is left out, one sentence each."""
     allowed, hidden, unread = len(linted.allowed), linted.hidden, len(linted.unread)
     sentences = (
         (allowed, f"{_count_text(allowed, 'warning')} allowed by comments, blocks or the allow-list."),

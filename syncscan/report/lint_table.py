@@ -13,7 +13,6 @@ COLUMNS = (
 
 
 def warning_row(g: LintWarning) -> dict[str, Any]:
-    """Return a lint warning's cells, with the keys of `COLUMNS`."""
     d = g.diagnosis
     judged = (d.rule, d.cause.value, g.severity.value, d.confidence.value)
     stands = (g.file, g.cell, g.line, g.column, g.function, " > ".join(g.scope), g.code, g.place)

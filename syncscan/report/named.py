@@ -22,12 +22,8 @@ Part = Finding | Habit
 def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
     """Return the findings or habit that a user names; several findings only if they share one number.
 
-    Args:
-        name: a number of its list of what to change, from 1; an id of a finding or a habit; the id's beginning, which a
-            rule's name is too.
-
-    Raises:
-        UsageError: nothing, or more than one thing, matches the name; the message lists candidates.
+    A name is a number of the list of what to change, from 1, or the id of a finding or a habit, or the id's beginning,
+    which a rule's name is too.
     """
     if name.isdecimal():
         return _number_parts(analysis, int(name))

@@ -22,12 +22,7 @@ MAX_ROWS = 400
 
 
 def drawn(blocks: Iterable[Block], command: str, about: str = "") -> str:
-    """Return the blocks as one HTML document.
-
-    Args:
-        command: the command that writes it, such as `syncscan prove`.
-        about: its object, such as a trace; empty where the blocks name it.
-    """
+    """Return one HTML document; `about` is the command's object, such as a trace, empty where the blocks name it."""
     blocks = list(blocks)
     styles = dict.fromkeys(name for block in blocks if isinstance(block, Figure) for name in block.styles)
     head, *sections = _sections(blocks)

@@ -41,7 +41,6 @@ def real(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def summary(analysis: Analysis) -> str:
-    """Return how many places wait, how often and how long, and how much shorter the step would be without them."""
     waiting, s = real(analysis.findings), analysis.step
     if not waiting:
         return "No host-device syncs found."
@@ -159,13 +158,7 @@ def measurable(us: float, step_us: float) -> bool:
 
 
 def saving(us: float, step_us: float, limits: tuple[float, float] | None = None) -> str:
-    """Return a saving in words: `430 µs`, or `less than 1%` where it is too small to measure.
-
-    Args:
-        us: the saving in µs.
-        step_us: the step that it is a part of, in µs.
-        limits: the range of the saving in µs, which leaves it two digits where it is wide.
-    """
+    """Return a saving: `430 µs`, or `less than 1%` where none can be measured; a wide range leaves it two digits."""
     return within(us, limits) if measurable(us, step_us) else f"less than {REPEATABILITY:.0%}"
 
 
@@ -234,7 +227,6 @@ def places(attribution: Attribution) -> str:
 
 
 def whereabouts(f: Finding) -> str:
-    """Return where a finding is, in short: line, scopes, op."""
     parts = (places(f.where), " › ".join(f.where.scope[-2:]), f.where.op)
     return " · ".join(part for part in parts if part)
 
@@ -260,7 +252,6 @@ def phase_of(where: Attribution) -> str:
 
 
 def certainty(source: Source) -> str:
-    """Return how the line is known."""
     if source.exact:
         return f"in {source.function}; recorded at the sync itself"
     if source.candidates:
@@ -274,7 +265,6 @@ def chain(f: Finding) -> tuple[str, ...]:
 
 
 def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    """Return a finding's cost, gain, cause, fix and exception, each with its label."""
     return [
         ("measured", measured(f, step)),
         ("projected", projected(f, step)),
@@ -305,7 +295,6 @@ def waiting_time(f: Finding, withheld: bool) -> str:
 
 
 def measured(f: Finding, step: StepSummary) -> str:
-    """Return wait, idle time and frequency in words."""
     if step.waits_withheld:
         return f"waits {times(f.per_step)}, for an unknown time"
     return (

@@ -9,12 +9,7 @@ _IN_CODE = re.compile("([\t\f\n]|\r(?=\n))")
 
 
 def printable(text: str, limit: int = 0, lines: bool = False) -> str:
-    """Return text with each control and format character replaced.
-
-    Args:
-        limit: characters that are left at most; 0 for all.
-        lines: keep the ends of lines.
-    """
+    """Return text with each control and format character replaced, but ends of lines if `lines`; limit 0 is none."""
     safe = "".join(c if c.isprintable() or (lines and c == "\n") else "\ufffd" for c in text)
     return safe[: limit - 1] + "…" if limit and len(safe) > limit else safe
 

@@ -49,12 +49,7 @@ class StripPart(msgspec.Struct, frozen=True):
 
 
 def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
-    """Return what the recorded steps represent in the run, a sentence; empty if the run wasn't watched.
-
-    Args:
-        analysis: the analysis of a trace of the run's steps.
-        program: the program that was run and its arguments, as typed.
-    """
+    """Return what the recorded steps represent in the run, a sentence; empty if the run wasn't watched."""
     run, inside = analysis.run, _inside(analysis)
     if run is None:
         return f"{inside[:1].upper()}{inside[1:]}." if inside else ""

@@ -26,7 +26,6 @@ class Scale(msgspec.Struct, frozen=True):
     length: float
 
     def at(self, value: float) -> float:
-        """Return the position of a value."""
         return round((value - self.low) / (self.high - self.low) * self.length, 2)
 
     def ticks(self, most: int = 6) -> list[float]:

@@ -19,11 +19,6 @@ _STYLES = ("proof.css",)
 
 
 def blocks(proof: Proof, picture: BeforeAfter | None = None) -> Iterator[Block]:
-    """Yield the report of a proof.
-
-    Args:
-        picture: the step before and after the change, as a recording projects it.
-    """
     yield Heading(verdict_of(proof), 1, "good" if proof.proven else "")
     yield Sentence(f"{proof.before} → {proof.after} · {proof.device}")
     yield facts(facts_of(proof))
@@ -46,7 +41,6 @@ def _pairs(proof: Proof) -> Grid:
 
 
 def verdict_of(proof: Proof) -> str:
-    """Return the verdict with the change, as a sentence."""
     return {
         ProofVerdict.PROVEN: f"Proven: {_change(proof)}.",
         ProofVerdict.DIFFERENT: f"Not proven: the results differ. {_change(proof, capital=True)}.",

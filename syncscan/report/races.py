@@ -12,7 +12,6 @@ SHOWN = 10
 
 
 def sentence(analysis: Analysis) -> str:
-    """Return how many races there are; empty without one."""
     count = len(analysis.races)
     if not count:
         return ""

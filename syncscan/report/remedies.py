@@ -39,8 +39,6 @@ FIXES = 2
 
 
 class RemovedSync(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the syncs that a remedy removes."""
-
     id: str
     number: int
     """Index of its finding."""

@@ -16,11 +16,7 @@ MENTIONED = 6
 
 
 def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
-    """Return the documentation of a rule named by its id, a unique prefix of it, or the id of a finding.
-
-    Raises:
-        UsageError: no rule or several match; the hint lists candidates.
-    """
+    """Return the documentation of a rule named by its id, a unique prefix of it, or the id of a finding."""
     rules = {document.id: document for document in documents}
     if name.isdecimal():
         why = f"{name} is a number in a report, but no trace was given."
@@ -37,11 +33,7 @@ def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
 
 
 def mentioning(words: str, documents: Iterable[RuleDoc]) -> list[str]:
-    """Return the ids of the rules whose pages have all these words, those with most occurrences first.
-
-    Args:
-        words: separated by spaces, in any case; `clip_grad_norm_`, `DataLoader slow`.
-    """
+    """Return the ids of the rules whose pages have all these words, in any case, those with most occurrences first."""
     wanted = words.casefold().split()
     texts = {doc.id: "\n".join([doc.id, doc.name, doc.summary, *doc.sections.values()]).casefold() for doc in documents}
     often = {id: sum(map(text.count, wanted)) for id, text in texts.items() if all(word in text for word in wanted)}
@@ -60,11 +52,7 @@ def _hint(name: str, wanted: str, rules: Mapping[str, RuleDoc]) -> str:
 
 
 def render(doc: RuleDoc, preamble: str) -> str:
-    """Return the page of a rule as Markdown.
-
-    Args:
-        preamble: the code that its examples need; empty for none.
-    """
+    """Return the page of a rule as Markdown; `preamble` is the code that its examples need."""
     of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"
     head = f"# {doc.id}: {doc.name}\n\n{doc.summary} {of}.\n"
     sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]

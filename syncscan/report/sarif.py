@@ -72,7 +72,6 @@ def _texts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rule(d: Diagnosis) -> dict[str, Any]:
-    """Return a rule as the driver lists it."""
     return {
         "id": d.rule,
         "name": _name(d.rule),

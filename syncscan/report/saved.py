@@ -15,12 +15,7 @@ from syncscan.model.trace import Flows, Frames, Slices, Trace
 
 
 def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
-    """Return the saved analysis as JSON: the report indented, the saved data on one line.
-
-    Args:
-        analysis: the analysis, as `syncscan.analyze` makes it.
-        sources: file of the program → its text as it is now.
-    """
+    """Return the saved analysis as JSON: the report indented, the saved data on one line."""
     saved = msgspec.json.encode(_collect(analysis, sources)).decode()
     return f'{report.rstrip().removesuffix("}").rstrip()},\n  "saved": {saved}\n}}\n'
 
@@ -50,11 +45,7 @@ def _options(analysis: Analysis) -> Asked:
 
 
 def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
-    """Return the parts of a linked trace that analyses read.
-
-    Args:
-        level: how hard zlib tries to make it small, 1 to 9.
-    """
+    """Return the parts of a linked trace that analyses read, compressed by zlib at `level`."""
     info = trace.info
     return SavedTrace(
         path=strict_value(info.path),

@@ -16,12 +16,8 @@ _JOINERS = frozenset("\u200c\u200d")
 def shown(name: str, limit: int = LIMIT) -> str:
     """Return the name on one line: unsafe characters become U+FFFD, a long name loses its middle.
 
-    Args:
-        name: any string, lone surrogates included.
-        limit: characters that are left at most.
-
-    Returns:
-        Text that encodes as UTF-8 and neither reorders nor hides what stands beside it; not escaped for any markup.
+    The result encodes as UTF-8 though a name may hold lone surrogates, and neither reorders nor hides what stands
+    beside it; it isn't escaped for any markup.
     """
     if len(name) <= limit and name.isprintable():  # nearly every one of the hundred thousands in a copy
         return name

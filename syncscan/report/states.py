@@ -85,7 +85,6 @@ def _function(breaking: Sequence[Finding]) -> str:
 
 
 def _either(states: States, removing: str) -> str:
-    """Return what removing those syncs, and compiling, gain alone."""
     base = states.baseline_us
     syncs, compiled = (measurable(us, base) and us >= LOSES * base for us in states.alone_us)
     if not syncs and not compiled:
@@ -147,7 +146,6 @@ def _percent(us: float, most: float) -> float:
 
 
 def lines(states: States) -> Iterator[str]:
-    """Yield the states, one a line."""
     for each in rows(states):
         between = f" ({each.between})" if each.between else ""
         yield f"{each.name}: {each.takes}{between}{f', {each.change}' if each.change else ''}"

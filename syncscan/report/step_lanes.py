@@ -72,11 +72,7 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
-    """Return a step's lanes as recorded.
-
-    Args:
-        length: the length of the ruler, ns.
-    """
+    """Return a step's lanes as recorded, on a ruler of `length` ns."""
     device, begin, window = _device(analysis), now.begin, Interval(now.begin, now.end)
     waits = [piece for o in _waits(analysis, now) for piece in _wait_of(o, begin)]
     work = analysis.trace.cached(DeviceWork).of(device)
@@ -112,7 +108,6 @@ def _wait_of(o: Occurrence, begin: int) -> Iterator[Piece]:
 
 
 def _inputs(trace: Trace, now: Schedule) -> Iterator[Piece]:
-    """Yield the step's times in a loader."""
     s = trace.slices
     rows = np.flatnonzero(trace.named(is_loader) & trace.is_category(*HOST) & np.isin(s.track, now.tracks))
     rows = rows[(s.ts[rows] < now.end) & (s.end[rows] > now.begin)]
@@ -164,12 +159,7 @@ def _shades(begins: Int64, ends: Int64, window: Interval, length: float) -> tupl
 
 
 def replayed(analysis: Analysis, now: Schedule, plan: Schedule, changes: Sequence[Change], length: float) -> Lanes:
-    """Return a step's lanes as replayed.
-
-    Args:
-        changes: the changes of the habits that were dropped for it.
-        length: the length of the ruler, ns.
-    """
+    """Return a step's lanes as replayed, on a ruler of `length` ns; `changes` are of the habits dropped for it."""
     trace, begin = analysis.trace, plan.begin
     own = trace.slices.device[plan.rows] == _device(analysis)
     start, end = plan.start[own], plan.start[own] + plan.dur[own]

@@ -21,17 +21,14 @@ STYLES = ("before_after.css", "step_picture.css")
 
 
 def style() -> Markup:
-    """Return the style of the picture."""
     return Markup().join(map(asset, STYLES))
 
 
 def figure(drawn: BeforeAfter, title: str) -> Figure:
-    """Return the picture as a block."""
     return Figure(title, lambda: template("step_picture.html.j2").render(picture=in_page(drawn)), STYLES)
 
 
 def in_page(drawn: BeforeAfter | None) -> dict[str, Any] | None:
-    """Return what `step_picture.html.j2` shows."""
     if drawn is None:
         return None
     sides = ("before", "after") if drawn.measured else ("now", "after")
@@ -50,8 +47,7 @@ def in_page(drawn: BeforeAfter | None) -> dict[str, Any] | None:
 def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
     """Return the step before and after the removal of the projection's syncs; the times are the projection's.
 
-    Returns:
-        None where no step can be replayed, or the projection also launches another way.
+    None where no step can be replayed, or the projection also launches another way.
     """
     projector, now = analysis.projector, _schedule(analysis)
     if now is None or projector is None or not projection.removed or projection.launches != "eager":

@@ -99,7 +99,6 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The advice, in sentences."""
         parts = (self.nothing, *remedies.in_words(self.remedies), self.then, self.stop)
         return tuple(sentence for sentence in parts if sentence)
 
@@ -192,11 +191,7 @@ _EXAMPLE = ("train.py",)
 
 
 def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
-    """Return the story of an analysis; fields that can't be determined are empty.
-
-    Args:
-        program: the program that was run and its arguments, as typed, for the next command; None where unknown.
-    """
+    """Return the story of an analysis; fields that can't be determined are empty."""
     shown = analysis.shown
     conclusion = conclusion_of(analysis, shown)
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}

@@ -57,11 +57,7 @@ def _document(drawn: BeforeAfter | None, story: Story) -> str:
 
 
 def picture(analysis: Analysis) -> Picture:
-    """Return the picture with its text alternative.
-
-    Raises:
-        UsageError: no step can be replayed.
-    """
+    """Return the picture with its text alternative; a UsageError where no step can be replayed."""
     story = story_of(analysis)
     drawn = before_after(analysis, story)
     if drawn is None:

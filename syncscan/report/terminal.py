@@ -52,12 +52,6 @@ _DIFF_COLORS = {"+": 32, "-": 31, "@": 36}
 
 
 def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str:
-    """Return the blocks as text.
-
-    Args:
-        width: the width of the terminal, in characters.
-        color: whether to write colors.
-    """
     text = ""
     for is_patch, group in itertools.groupby(blocks, lambda block: _is_patch(block)):
         if is_patch:
@@ -70,11 +64,8 @@ def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str
 def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
     """Return the parts below one another, without trailing spaces.
 
-    Args:
-        parts: what to draw; a `Text` that says `no_wrap` is cut at the terminal's edge; one
-            that ignores its overflow is on one line, however long, so that it can be copied.
-        width: the width of the terminal, in characters.
-        color: whether to write colors.
+    A `Text` that says `no_wrap` is cut at the terminal's edge; one that ignores its overflow is on one line, however
+    long, so that it can be copied.
     """
     out = io.StringIO()
     console = Console(
@@ -116,7 +107,6 @@ def _code_line(line: str) -> Text:
 
 
 def renderables(block: Block, width: int) -> Iterator[RenderableType]:
-    """Yield what rich draws of a block."""
     match block:
         case Heading():
             if block.level == 3:

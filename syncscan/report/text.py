@@ -45,8 +45,6 @@ _GAP = 2
 
 
 class Terminal(msgspec.Struct, frozen=True):
-    """Width of the terminal, and what to show."""
-
     width: int
     verbose: bool
     links: bool
@@ -63,14 +61,9 @@ def render(
     links: bool = False,
     program: Sequence[str] | None = None,
 ) -> str:
-    """Return the report as text.
+    """Return the report as text; hyperlinks (OSC 8) need colors.
 
-    Args:
-        verbose: whether the table has all rows, with why, fix and evidence of each finding and habit below it.
-        width: the width of the terminal, in characters.
-        color: whether to write colors.
-        links: whether to write hyperlinks (OSC 8), which need colors.
-        program: the program that was run and its arguments, as typed, for the next command; None where unknown.
+    `verbose` gives the table all rows, with why, fix and evidence of each finding and habit below it.
     """
     rows = None if verbose or analysis.view.top is not None else ROWS
     terminal = Terminal(width, verbose, links, rows)
@@ -256,8 +249,6 @@ def _little(story: Story) -> list[FindingText]:
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A table row for a finding or a habit."""
-
     saves: Text
     doubt: str
     """Range of the saving; empty where it isn't measurable."""
@@ -279,7 +270,6 @@ def _row(entry: FindingText | HabitText, terminal: Terminal) -> _Row:
 
 
 def _circumstances(finding: FindingText, terminal: Terminal) -> tuple[Text, ...]:
-    """Return place, scope, backward pass and frequency."""
     f = finding.of
     parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60), *map(Text, finding.circumstances)]
     return tuple(part for part in parts if part)
@@ -357,7 +347,6 @@ def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
 
 
 def _run(story: Story, verbose: bool) -> Iterator[Block]:
-    """Yield a dry run's parts outside of its steps, with their waits."""
     if story.run_sentence and verbose and not story.run_leads:
         yield Sentence(story.run_sentence)
     if story.run:

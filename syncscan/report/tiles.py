@@ -49,7 +49,6 @@ class StepBar(msgspec.Struct, frozen=True):
 
 
 def tiles(analysis: Analysis) -> list[Tile]:
-    """Return the step's known numbers."""
     step = analysis.step
     if not step.observed_us:
         return []
@@ -192,7 +191,6 @@ def _projected_bar(before: float, gain: float, limits: tuple[float, float], wide
 
 
 def across(us: float, whole: float) -> float:
-    """Return a time as a percentage of a bar."""
     return round(max(0.0, min(100.0, 100.0 * us / whole)), 2) if whole else 0.0
 
 
@@ -200,11 +198,7 @@ def across(us: float, whole: float) -> float:
 
 
 def falls(drawn: BeforeAfter, whole_us: float) -> list[StepBar]:
-    """Return a bar for each fix on top of those before it, and one for the device's own work.
-
-    Args:
-        whole_us: the time that is as wide as a bar can be.
-    """
+    """Return a bar for each fix on top of those before it, and one for the device's own work."""
     befores = [drawn.base_us, *(scene.us for scene in drawn.falls)]
     steps = zip(drawn.falls, drawn.fixes, befores, strict=False)
     bars = [_fall(scene, fix.title, before, whole_us) for scene, fix, before in steps]

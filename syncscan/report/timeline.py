@@ -44,12 +44,7 @@ _NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": [], "habits": 
 
 
 def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
-    """Return all data of the timeline, ready for JSON; times are ns since the first slice, which begins at `origin`.
-
-    Args:
-        analysis: any analysis, also of a trace without steps, device work or findings.
-        budget: how many slices to keep at most.
-    """
+    """Return all data of the timeline, ready for JSON; times are ns since the first slice, which begins at `origin`."""
     trace = analysis.trace
     groups = groups_of(trace, analysis.findings)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
@@ -141,7 +136,6 @@ def _packed_lane(trace: Trace, kind: str, rows: Int64, kinds: Int64, book: Drawn
 
 
 def _kinds(analysis: Analysis) -> Int64:
-    """Return the kind that each slice of the trace is drawn as."""
     trace = analysis.trace
     kinds = trace.slices.category.astype(np.int64)
     kinds[trace.named(is_loader) & trace.is_category(*HOST)] = INPUT

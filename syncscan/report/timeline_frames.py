@@ -39,10 +39,6 @@ def python_frames(trace: Trace, track: int, intervals: Sequence[Interval], exten
     """Return the frames of a thread as columns, in ns since the begin of `extent`; None without any.
 
     What calls the program's first function, such as a script runner, is left out.
-
-    Args:
-        intervals: the parts of the trace that the report shows; disjoint.
-        extent: from the first begin to the last end of what is shown.
     """
     of_track = trace.drawn_frames.select(trace.drawn_frames.track == track)
     frames = of_track.select(_reaches_into(of_track, intervals) & ~_starts_program(trace, of_track))
@@ -64,7 +60,6 @@ def python_frames(trace: Trace, track: int, intervals: Sequence[Interval], exten
 
 
 def _reaches_into(frames: Frames, intervals: Sequence[Interval]) -> Bool:
-    """Mark the frames that have a part in one of the intervals."""
     inside = np.zeros(len(frames), np.bool_)
     for begin, end in intervals:
         inside |= (frames.ts < end) & (frames.end > begin)

@@ -87,14 +87,7 @@ def habit_lanes(
 ) -> tuple[dict[int, list[dict[str, Any]]], dict[int, str]]:
     """Return the lanes of pauses and of likely places, by thread, as the page's script reads them.
 
-    Args:
-        places: of `sampled_places`.
-        tracks: the threads that are drawn.
-        book: the names that are drawn; each habit adds one.
-        origin: the timeline's zero, ns.
-
-    Returns:
-        The lanes by track, and the id of the habit behind the number of each name.
+    Each habit adds a name to `book`; the second value maps the number of that name to the habit's id.
     """
     lanes: dict[int, list[dict[str, Any]]] = {track: [] for track in tracks}
     habits: dict[int, str] = {}
@@ -137,7 +130,6 @@ def slice_name(habit: Habit) -> str:
 
 
 def gaps_of(analysis: Analysis) -> dict[Step, list[ThreadGap]]:
-    """Return the gaps of each step's thread, in time order."""
     trace = analysis.trace
     steps = trace.main_steps
     if not steps:
@@ -213,12 +205,7 @@ def _within(step: Step, cover: Cover) -> list[Interval]:
 
 
 def without(gaps: Sequence[ThreadGap], taken: Sequence[ThreadInterval]) -> list[ThreadGap]:
-    """Return what is left of these gaps behind intervals that fill them from their begins.
-
-    Args:
-        gaps: disjoint.
-        taken: disjoint, in time order.
-    """
+    """Return what is left of disjoint gaps behind the ordered, disjoint intervals that fill them from their begins."""
     begins = [i.begin for i in taken]
     left = []
     for gap in gaps:
@@ -233,7 +220,6 @@ def without(gaps: Sequence[ThreadGap], taken: Sequence[ThreadInterval]) -> list[
 
 
 def _placed(habit: Habit, analysis: Analysis, gaps: dict[Step, list[ThreadGap]]) -> Placed:
-    """Return the habit with its likely intervals, or with the reason why there are none."""
     step_ns, by_phase = replayed(analysis.step) * 1e3, habit.sampled.by_phase if habit.sampled else ()
     intervals, wanted = [], 0.0
     for step, own_gaps in gaps.items():
@@ -247,14 +233,9 @@ def _placed(habit: Habit, analysis: Analysis, gaps: dict[Step, list[ThreadGap]])
 
 
 def fill(times: Sequence[tuple[Phase, float]], gaps: Sequence[ThreadGap], least: float) -> list[Interval]:
-    """Return the parts of gaps that hold these times: of each phase the longest gaps first.
+    """Return the parts of disjoint gaps that hold these times, ns: of each phase the longest gaps first.
 
-    They are disjoint and in time order; parts that touch are one.
-
-    Args:
-        times: phases with their ns.
-        gaps: disjoint.
-        least: shortest part that is worth drawing, ns.
+    The parts are disjoint and in time order; those that touch are one, and none is shorter than `least` ns.
     """
     taken: dict[int, Interval] = {}
     for phase, ns in times:

@@ -107,7 +107,6 @@ def _first(starts: Int64, budget: int, whole: Interval) -> Interval:
 
 
 def inside(trace: Trace, rows: Int64, intervals: list[Interval]) -> Bool:
-    """Return a mask of the rows that reach into an interval."""
     s = trace.slices
     start, end = s.ts[rows], s.end[rows]
     inside = np.zeros(len(rows), np.bool_)

@@ -127,7 +127,6 @@ class DrawnNames:
         self._own: dict[int, tuple[str, int]] = {}
 
     def numbers(self, rows: Int64) -> Int64:
-        """Return the number of each slice's name."""
         known = self._known
         distinct, at = np.unique(self._trace.slices.name[rows], return_inverse=True)
         numbers = [known.setdefault(n, len(known)) for n in distinct.tolist()]
@@ -159,11 +158,8 @@ class DrawnNames:
 def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:
     """Return the row each slice is drawn in: the first that is free when it starts.
 
-    For slices that nest this is their depth; those that overlap without nesting don't cover each other either.
-
-    Args:
-        start, end: int64 ns, sorted by (start, -end).
-        slack: slices that overlap by less than this many ns are drawn side by side.
+    For slices that nest this is their depth; those that overlap without nesting don't cover each other either. Times
+    are ns, sorted by (start, -end); slices that overlap by less than `slack` are drawn side by side.
     """
     end = end - slack
     if len(start) < 2 or bool((start[1:] >= np.maximum.accumulate(end)[:-1]).all()):
@@ -190,14 +186,8 @@ def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:
 def pack(values: npt.ArrayLike, delta: bool = False) -> str:
     """Return a column as base64 of variable-length integers: 7 bits per byte, lowest first, top bit set if more follow.
 
-    Slices lie close together and last briefly, so a start or a length takes two or three bytes instead of eight.
-
-    Args:
-        values: integers, none negative.
-        delta: store differences; the values must ascend then.
-
-    Raises:
-        ValueError: a value (or a difference) is negative.
+    Slices lie close together and last briefly, so a start or a length takes two or three bytes instead of eight. With
+    `delta`, differences of ascending values are stored. Nothing stored may be negative.
     """
     column = np.asarray(values, dtype=np.int64)
     if delta and len(column):

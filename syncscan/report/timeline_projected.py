@@ -75,7 +75,6 @@ def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
 
 
 def why_none(analysis: Analysis, steps: Sequence[ProjectedStep]) -> str:
-    """Return why no step is drawn twice, in a sentence; empty where one is."""
     if steps:
         return ""
     if not real(analysis.findings):
@@ -117,9 +116,6 @@ def with_states(analysis: Analysis, drawn: Sequence[ProjectedStep]) -> list[Proj
     """Return these steps, and behind them the states that none of them is, in the order of their table.
 
     A state with more device work than the page can still hold is left out.
-
-    Args:
-        drawn: the steps without some syncs that are drawn already.
     """
     steps, left = list(drawn), MAX_REPLAYED - sum(len(step.schedule.rows) for step in drawn)
     if analysis.states is None or not analysis.replayable:
@@ -254,7 +250,6 @@ def _lanes(
 
 
 def _outermost(trace: Trace, plan: Schedule, rows: Int64, book: DrawnNames, origin: int) -> dict[str, str]:
-    """Return the outermost scopes of the step."""
     s = trace.slices
     rows = rows[(s.ts[rows] >= plan.begin) & (s.end[rows] <= plan.end)]
     rows = rows[stacked(s.ts[rows], s.end[rows]) == 0]

@@ -19,8 +19,6 @@ _SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.(gz|zst|xz|bz2))?$")
 
 
 class TraceRow(msgspec.Struct, frozen=True):
-    """A trace of the table, in words."""
-
     trace: str
     step: str
     """Step time, without the profiler where known."""
@@ -52,7 +50,6 @@ def row(analysis: Analysis) -> TraceRow:
 
 
 def unread(path: str, why: str) -> TraceRow:
-    """Return the table row of a trace that can't be read."""
     return TraceRow(_name(path), "–", "–", "–", "–", why)
 
 

@@ -74,7 +74,6 @@ def render(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
 
 
 def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:
-    """Return the projection as its JSON document."""
     p = projection
     return WhatifDocument(
         schema=SCHEMA,

@@ -33,11 +33,6 @@ SHOWN = 12
 
 
 def blocks(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> Iterator[Block]:
-    """Yield the report of a projection.
-
-    Args:
-        projection: the projection of the findings that were to be removed.
-    """
     story = story_of(analysis)
     yield from _headline(analysis, projection)
     for text in _streams(analysis, pipelines):
@@ -51,7 +46,6 @@ def blocks(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
 
 
 def _headline(analysis: Analysis, p: Projection) -> Iterator[Block]:
-    """Yield the projection in sentences: the step then, its limits, and what they are based on."""
     if p.provided:
         yield Sentence(p.provided, "strong")
     if p.removed or p.launches != "eager":
@@ -149,7 +143,6 @@ def _advice(story: Story) -> Iterator[Block]:
 
 
 def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[str]:
-    """Yield how far streams overlapped, and the bounds that were asked for."""
     for o in analysis.overlaps:
         less = min(o.work_us)
         yield (

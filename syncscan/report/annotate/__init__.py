@@ -14,26 +14,12 @@ from syncscan.report.annotate.tracks import added_events
 
 
 def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the text of the whole trace: its own events, unchanged and in order, then syncscan's tracks.
-
-    Args:
-        head: its text up to the list of events; empty for a bare list.
-        recorded: the text of its events, separated by commas in a piece.
-        added: the text of the events of `added_events`, separated in the same way.
-    """
+    """Yield the whole trace, as `document` does: its own events, unchanged and in order, then syncscan's tracks."""
     return document(head, analysis.trace.info.metadata, recorded, added)
 
 
 def annotate_around(analysis: Analysis, head: bytes, recorded: Iterable[bytes], finding: str) -> Iterator[bytes]:
-    """Yield the part of the trace around a finding's most expensive sync point, small enough for any viewer.
-
-    Args:
-        head: its text up to the list of events; empty for a bare list.
-        finding: an id, its beginning, or a number of the report, from 1.
-
-    Raises:
-        UsageError: no such finding.
-    """
+    """Yield the part of the trace around a finding's most expensive sync point, small enough for any viewer."""
     around = interval_around(chosen(analysis, finding))
     return annotate(analysis, head, touching(recorded, around), added_events(analysis, around))
 
@@ -46,11 +32,8 @@ def document(
     The layout suits TensorBoard's plugin. It rejects a bare list, so that gets an object around it; and it cuts a trace
     after its last `]`, so members after the events move before them if they hold one.
 
-    Args:
-        head: recorded text up to the list of events; empty for a bare list, or where it is broken.
-        metadata: all members of the trace but its events.
-        recorded: text of events, separated by commas in a piece.
-        added: text of added events, separated in the same way.
+    `head` is the text up to the list of events: empty for a bare list, or where it is broken. `metadata` is all members
+    but the events, which are separated by commas in a piece.
 
     Source: torch_tb_profiler 0.4.3: `append_gpu_metrics` in `run.py`, `_preprocess_file` in `profiler/data.py`.
     """

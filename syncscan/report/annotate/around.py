@@ -29,11 +29,7 @@ _decode = msgspec.json.Decoder(_TraceEvent).decode
 
 
 def chosen(analysis: Analysis, which: str) -> Finding:
-    """Return the finding that `which` names, as `named` resolves it; of several to remove together, the costliest.
-
-    Raises:
-        UsageError: nothing, or more than one thing, is called that, or a habit is.
-    """
+    """Return the finding that `which` names, as `named` resolves it; of several to remove together, the costliest."""
     findings = [part for part in named(analysis, which) if isinstance(part, Finding)]
     if not findings:
         raise UsageError(
@@ -43,11 +39,7 @@ def chosen(analysis: Analysis, which: str) -> Finding:
 
 
 def interval_around(finding: Finding) -> Interval:
-    """Return the interval around the sync point of a finding that cost the most.
-
-    Args:
-        finding: at least one occurrence.
-    """
+    """Return the interval around the sync point of a finding that cost the most."""
     worst = finding.costliest
     start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
     margin = max(end - start, LEAST_MARGIN)
@@ -55,11 +47,7 @@ def interval_around(finding: Finding) -> Interval:
 
 
 def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
-    """Yield the recorded events that touch an interval: all row names, and arrows with both ends in it.
-
-    Args:
-        interval: the times to keep.
-    """
+    """Yield the recorded events that touch an interval: all row names, and arrows with both ends in it."""
     arrows: dict[tuple[str, str], list[bytes]] = {}
     for text in events:
         try:

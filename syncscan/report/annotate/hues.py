@@ -28,8 +28,7 @@ _SPACES, _BETWEEN, _BEHIND = (" ", "\u00a0"), 5, 3
 def hued(name: str, color: str) -> str:
     """Return the name, with some spaces made non-breaking and a few appended, whose color in Perfetto is closest.
 
-    Args:
-        color: what Trace View draws it in; one that isn't known, or none, leaves the name as it is.
+    A `color` that Trace View doesn't have leaves the name as it is.
     """
     if color not in _HUES:
         return name

@@ -54,9 +54,7 @@ class FlowArrow(msgspec.Struct, frozen=True):
 class AddedLanes:
     """Allocates rows of syncscan's process and yields what lies on them as JSON text, event by event.
 
-    Args:
-        tracks: tracks of the trace, whose ids are avoided.
-        perfetto: name rows and slices for Perfetto.
+    The ids of the trace's `tracks` are avoided; `perfetto` names rows and slices for Perfetto.
     """
 
     def __init__(self, tracks: Iterable[Track], perfetto: bool = False) -> None:
@@ -96,12 +94,9 @@ class AddedLanes:
         return _encode(event).decode().split("\0")
 
     def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[FlowArrow] = ()) -> Iterator[bytes]:
-        """Yield one row, and further rows of the same name for slices that overlap.
+        """Yield one row, and further rows of the same name for slices that overlap; the slices may come in any order.
 
-        Args:
-            cat: category of its slices; TensorBoard refuses a slice without one.
-            slices: the slices of the track, in any order.
-            arrows: flows that start on slices of this row.
+        TensorBoard refuses a slice without a category.
         """
         lanes = _lanes(sorted(slices, key=lambda s: (s.ts, -s.end)))
         starts = sorted(arrows, key=lambda a: a.ts)
@@ -149,7 +144,6 @@ class AddedLanes:
 
 
 def _lanes(slices: Iterable[Drawn]) -> list[list[Drawn]]:
-    """Distribute slices, sorted by start, over the fewest lanes without overlaps."""
     lanes: list[list[Drawn]] = []
     for s in slices:
         gap = _rounding(s.ts)
@@ -184,7 +178,6 @@ def _name_row(name: str) -> str:
 
 
 def _durations(lengths: Int64) -> Iterator[str]:
-    """Return times in ns as text."""
     distinct, which = np.unique(lengths, return_inverse=True)
     words = [duration(ns / 1000) for ns in distinct.tolist()]
     return map(words.__getitem__, which.tolist())

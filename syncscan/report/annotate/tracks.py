@@ -32,15 +32,7 @@ _STEP_COLOR = "rail_response"
 
 
 def added_events(analysis: Analysis, around: Interval | None = None, perfetto: bool = False) -> Iterator[bytes]:
-    """Yield the JSON text of the added events.
-
-    Nothing is added to a trace that has these tracks already.
-
-    Args:
-        analysis: the analysis of the trace that the events are added to.
-        around: only what touches these times; None for all.
-        perfetto: name rows and slices for Perfetto.
-    """
+    """Yield the JSON text of the added events; nothing is added to a trace that has these tracks already."""
     t = analysis.trace
     if t.info.drawn:
         return
@@ -142,7 +134,6 @@ def _launches(t: Trace) -> Int64:
 
 
 def _begins(t: Trace, launches: Int64, track: int) -> Int64:
-    """Return when the launches of a thread begin, ascending."""
     own = t.track_rows(track)
     first, behind = np.searchsorted(launches, [own.start, own.stop])
     begins: Int64 = t.slices.ts[launches[first:behind]]
@@ -160,7 +151,6 @@ def _arrow(t: Trace, o: Occurrence, launches: Int64) -> FlowArrow | None:
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:
-    """Return the marked steps as slices; a click shows what bounds them."""
     story = story_of(analysis)
     conclusion = {"verdict": story.verdict, "reason": story.opening}
     return [

@@ -40,11 +40,7 @@ SliceTimes = tuple[int, int, int]
 
 
 def untangled(pieces: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """Yield the events, with each slice that overlaps another on its row moved to a row beside it.
-
-    Args:
-        pieces: gives the text of the events, separated by commas in a piece; called twice.
-    """
+    """Yield the events, each slice that overlaps another on its row moved to a row beside it; calls `pieces` twice."""
     tids = _tids(_rows(pieces()))
     place = 0
     for piece in pieces():
@@ -157,7 +153,6 @@ class _RowsBeside:
         return row
 
     def _close(self, start: int) -> None:
-        """Close the slices that end before this start."""
         while self._ending and self._ending[0][0] <= start:
             _, row = heappop(self._ending)
             self._open_until[row].pop()
