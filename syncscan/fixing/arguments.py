@@ -16,11 +16,7 @@ def with_argument(text: Text, call: ast.Call, words: str, *, alone: bool = False
     """Return a call's source with one argument more, and its lines and comments as they are.
 
     The argument gets a line of its own where the last one has one, or where the line would be longer than the file's.
-
-    Args:
-        call: the call, without `*` and `**`.
-        words: the argument: `pin_memory=True`.
-        alone: what stands beside the call on its lines goes elsewhere.
+    With `alone`, what stands beside the call on its lines goes elsewhere.
     """
 
     def source(render: Render) -> str:
@@ -56,12 +52,7 @@ def _beside(text: Text, call: ast.Call) -> tuple[str, str]:
 def _indent(lines: Text, first: int, begin: int, end: int, *, width: int) -> str | None:
     """Return what stands in front of a new argument on a line of its own; None where it stays on the last one's line.
 
-    Args:
-        lines: the lines of the call.
-        first: where the first argument begins.
-        begin: where the last one begins.
-        end: where it ends.
-        width: how long the last one's line may be without the new argument.
+    `width` is how long that line may be without it.
     """
     row = lines.line_of(end) - 1
     if "#" in lines.lines[row][end - lines.starts[row] :]:

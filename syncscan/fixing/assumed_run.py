@@ -24,12 +24,7 @@ _Types = dict[tuple[int, str], set[str]]
 
 
 def observed(text: Text, waits: Container[tuple[int, int]]) -> Observed:
-    """Return the notes that a run of a file may have made.
-
-    Args:
-        text: the file's.
-        waits: line and column, both from 1, of each expression that lint warns of.
-    """
+    """Return the notes that a run of a file may have made; `waits` are lint's, by line and column, both from 1."""
     bare = File(text, Observed())
     numbers = {node: number for number, node in enumerate(bare.nodes)}
     warned = [node for node in bare.nodes if _is_warned(text, node, waits)]

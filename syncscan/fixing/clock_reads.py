@@ -53,7 +53,6 @@ def synchronizes(file: File, node: ast.AST, depth: int = 2) -> bool:
 
 
 def reads_clock(file: File, node: ast.AST) -> bool:
-    """Return whether something in a node reads a clock."""
     return any(isinstance(inner, ast.Call) and is_clock(file, inner) for inner in ast.walk(node))
 
 
@@ -72,7 +71,6 @@ def _is_named(call: ast.Call, names: Collection[str]) -> bool:
 
 
 def _names_of_clocks(file: File) -> set[str]:
-    """Return the names under which the file imports or stores clocks."""
     names = set()
     for node in file.nodes:
         if isinstance(node, ast.ImportFrom):

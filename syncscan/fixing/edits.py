@@ -43,11 +43,7 @@ class Draft:
         self.other: list[Edit] = []
 
     def replace(self, node: ast.AST, template: Template | str) -> None:
-        """Give a node new source.
-
-        Raises:
-            Clash: it has one already, and another one.
-        """
+        """Give a node new source; a second one that differs is a `Clash`."""
         given_in_words = isinstance(template, str)
         if isinstance(template, str):
             words = template
@@ -74,11 +70,7 @@ class Draft:
         known += [line for line in lines if self._source(line) not in words]
 
     def merge(self, other: Draft) -> None:
-        """Take over another draft's changes of the same text.
-
-        Raises:
-            Clash: both change the same node, and differently; or one writes anew what the other changes a part of.
-        """
+        """Take over another draft's changes; a `Clash` where both change a node differently, or one a part of it."""
         for outer, inner in ((self, other), (other, self)):
             if any(_holds(self.text, o, n) for o in outer.words for n in inner.nodes if n not in outer.nodes):
                 raise Clash
@@ -92,7 +84,6 @@ class Draft:
         self.other += [edit for edit in other.other if edit not in self.other]
 
     def copy(self) -> Draft:
-        """Return a draft with the same changes."""
         same = Draft(self.text)
         same.merge(self)
         return same
@@ -112,11 +103,7 @@ class Draft:
         return _applied(self.text.code(node), (_moved(edit, -begin) for edit in self._inside(node)))
 
     def edits(self) -> list[Edit]:
-        """Return all changes as spans, in their order.
-
-        Raises:
-            Clash: two of them overlap.
-        """
+        """Return all changes as spans, in their order; a `Clash` where two overlap."""
         nodes = [n for n in self.nodes if not any(_holds(self.text, o, n) for o in self.nodes if o is not n)]
         spans = [Edit(*self.text.span(node), 0, self.render(node)) for node in nodes]
         spans += [self._put(statement, lines, behind=False) for statement, lines in self.before.items()]
@@ -163,11 +150,7 @@ def first_line(statement: ast.stmt) -> int:
 
 
 def checked(edits: Iterable[Edit]) -> list[Edit]:
-    """Return edits in their order, each once.
-
-    Raises:
-        Clash: two of them overlap.
-    """
+    """Return edits in their order, each once; a `Clash` where two overlap."""
     result: list[Edit] = []
     for edit in sorted(dict.fromkeys(edits)):
         if result and edit.begin < result[-1].end:
@@ -177,7 +160,6 @@ def checked(edits: Iterable[Edit]) -> list[Edit]:
 
 
 def applied(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with changes."""
     return _applied(text, checked(edits))
 
 

@@ -35,7 +35,6 @@ def text_of(data: bytes, name: str) -> str | None:
 
 
 def leaves(data: bytes, name: str) -> Leaves:
-    """Return the values in a file that isn't text."""
     try:
         return dict(_flat(_value(data, name), ""))
     except (RecursionError, TypeError):  # a value within itself, or a tensor that is no array
@@ -101,11 +100,7 @@ def _events(data: bytes) -> list[Any] | None:
 
 
 def _message(data: bytes) -> list[Any]:
-    """Return the fields of a protocol buffer, as pairs of number and value (protobuf.dev, "Encoding").
-
-    Raises:
-        ValueError, struct.error, IndexError: the bytes are no message.
-    """
+    """Return the fields of a protocol buffer, as pairs of number and value (protobuf.dev, "Encoding")."""
     fields: list[Any] = []
     at = 0
     while at < len(data):

@@ -38,23 +38,14 @@ class Gathered(msgspec.Struct, frozen=True):
 
 
 def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gathered | None:
-    """Return an expression of masked elements without its mask; None where it isn't one.
-
-    Args:
-        mask: the mask that it has to be of; None for whichever it is of.
-    """
+    """Return an expression of masked elements without its mask; None where it isn't one, or has another mask."""
     return _GatherReader(file, mask).whole(node)
 
 
 def named_mask(file: File, call: ast.expr, mask: ast.expr, draft: Draft) -> str | None:
     """Return the source of a mask that may be written several times: its name, or `hits`, made before the statement.
 
-    Args:
-        call: the expression that is written with it.
-        draft: where `hits` is made.
-
-    Returns:
-        None where it can't be made before the statement.
+    None where it can't be made there.
     """
     if isinstance(mask, ast.Name | ast.Attribute):
         return file.text.code(mask)

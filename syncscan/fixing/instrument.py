@@ -36,12 +36,7 @@ _FUNCTIONS = (ast.FunctionDef,)
 
 
 def probed(text: str, file: int = 0) -> ast.Module:
-    """Return a text as a tree, with probes.
-
-    Args:
-        text: the text of a Python file.
-        file: its number, by which one recorder tells the nodes of several files apart.
-    """
+    """Return a text as a tree, with probes; a recorder tells the nodes of several files apart by `file`."""
     tree = ast.parse(text)
     numbers = {id(node): (file, number) for number, node in enumerate(ast.walk(tree))}
     changed = ast.fix_missing_locations(_Prober(numbers).visit(tree))

@@ -162,11 +162,6 @@ class _OptimizerSteps:
                 self._session.recording.step(None)
 
     def ended(self, returned: Any = None) -> None:
-        """End a step.
-
-        Raises:
-            _ComparisonComplete: it was the last.
-        """
         with _unseen():
             if self.count < FINGERPRINTED:
                 self.fingerprint.step(returned)
@@ -180,11 +175,7 @@ class _OptimizerSteps:
             self._session.recording.step(self.count)
 
     def _wind_down(self) -> None:
-        """Have the running loops end with this turn.
-
-        Raises:
-            _ComparisonComplete: there are none, or the steps go on.
-        """
+        """Have the running loops end with this turn; unwind the program where there are none, or the steps go on."""
         ends = self._winding is not None and (self.ended_early or self._winding.end())
         self.ended_early = True
         if not ends or self.count > self._most + BEHIND:
@@ -290,7 +281,6 @@ def _is_users(path: str) -> bool:
 
 
 def _races(session: DryRunSession) -> list[Racing]:
-    """Return the races that a run met."""
     return [
         Racing(
             kind=race.kind.value,

@@ -30,7 +30,6 @@ def reason_for(place: WaitingLine, reasons: Sequence[Left]) -> str:
 
 
 def why_left(place: WaitingLine) -> str:
-    """Return why a wait is left to the author when no rewrite handles it."""
     advice = place.advice.removesuffix(".")
     return _known_reason(place, advice) or (f"{_UNHANDLED}. {advice}" if advice else _UNHANDLED)
 

@@ -25,7 +25,6 @@ def maker(origin: ast.expr | None) -> ast.Call | None:
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """Return what a call is given by name."""
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 

@@ -44,12 +44,6 @@ class Raised(msgspec.Struct, frozen=True):
 
 
 def raised(error: BaseException, is_users: Callable[[str], bool]) -> Raised:
-    """Describe an exception.
-
-    Args:
-        error: as it was caught.
-        is_users: says whether a file is the user's own.
-    """
     frames = [f for f in traceback.extract_tb(error.__traceback__) if is_users(f.filename)]
     first = next(iter(_message(error).strip().splitlines()), "").strip()[:MOST]
     if not frames:
@@ -85,8 +79,6 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Observations(msgspec.Struct):
-    """Observations of one expression in a run."""
-
     count: int = 0
     waits: int = 0
     """Waits while it was computed, of its parts and of what it called too."""
@@ -146,8 +138,6 @@ class Racing(msgspec.Struct, frozen=True):
 
 
 class ProgramJob(msgspec.Struct):
-    """A run of the program."""
-
     target: str
     arguments: list[str]
     function: str = ""
@@ -174,8 +164,6 @@ class ProgramJob(msgspec.Struct):
 
 
 class RunResult(msgspec.Struct):
-    """The result of a run."""
-
     code: int = 0
     """The exit code; negative where a signal ended it."""
     raised: Raised | None = None

@@ -63,15 +63,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PatchBuilder:
-    """Builds the patch of one program.
-
-    Args:
-        target: a script's path, or a module's name.
-        arguments: what the script finds in `sys.argv[1:]`.
-        options: the options of the run.
-        function: the function of `FILE.py:FUNCTION`; empty for a script.
-        module: `target` is a module's name.
-    """
+    """Builds the patch of one program: a script, a `function` of one, or with `module` a module by its name."""
 
     def __init__(
         self, target: str, arguments: Sequence[str], options: Options, *, function: str = "", module: bool = False
@@ -109,12 +101,7 @@ class PatchBuilder:
         """Waits of changed copies that may go on until their memory is pinned."""
 
     def run(self) -> Fixed:
-        """Find, write and verify.
-
-        Raises:
-            ProgramFailed: the program fails before it has waited for anything.
-            MissingExtra: torch isn't installed.
-        """
+        """Find, write and verify."""
         began = time.monotonic()
         with Runs(self._options.limit_s) as runs:
             before = after = self._first(runs)
@@ -220,7 +207,6 @@ class PatchBuilder:
         return result
 
     def _leave(self, path: str, left: Left) -> None:
-        """Note why a wait is left to the author."""
         self._left.setdefault((path, self._was(path, span(left.node)[0])), []).append(left)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:

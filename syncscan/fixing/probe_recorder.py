@@ -32,11 +32,7 @@ _CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type
 
 
 class ProbeRecorder:
-    """Collects the values, waits and nesting that probes report.
-
-    Args:
-        waits: how many waits the run has met so far.
-    """
+    """Collects the values, waits and nesting that probes report; `waits` counts those that the run has met so far."""
 
     def __init__(self, waits: Callable[[], int]) -> None:
         self._waits = waits
@@ -84,7 +80,6 @@ class ProbeRecorder:
             self._changes[number].update(block for block, _ in self._running)
 
     def inside(self, number: Place) -> _Block:
-        """Return a context in which a loop or function runs."""
         return _Block(self._running, number, self._enter)
 
     def observed(self, files: Sequence[str]) -> dict[str, Observed]:
@@ -208,8 +203,6 @@ def _full_name(function: Any) -> str:
 
 
 class _Block:
-    """Context of a running loop or function."""
-
     __slots__ = ("_enter", "_number", "_running")
 
     def __init__(self, running: list[tuple[Place, int]], number: Place, enter: Callable[[Place], int]) -> None:

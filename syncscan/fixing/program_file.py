@@ -21,13 +21,10 @@ _BY_ANY_NAME = frozenset("locals globals exec eval".split())
 
 
 class File:
-    """A file that ran, with the observations of that run.
+    """A file that ran, with the observations of a run of exactly this text, and that run's waits at its lines.
 
-    Args:
-        observed: the notes of a run of exactly this text.
-        main: whether the file is the script itself, whose module-level names no other file imports.
-        places: the waits of that run at lines of this file.
-        has_float64: whether each device that the program names has double precision.
+    `main` says that it is the script itself, whose module-level names no other file imports; `has_float64`, that each
+    device that the program names has double precision.
     """
 
     def __init__(
@@ -67,11 +64,9 @@ class File:
         return self._observed.seen.get(self._numbers[node], NOTHING)
 
     def entered(self, node: ast.AST) -> Entered:
-        """Return how often a loop or function ran."""
         return self._observed.entered.get(self._numbers[node], Entered())
 
     def ran_inside(self, function: ast.AST, loop: ast.AST) -> bool:
-        """Return whether the run entered a function while a loop was running."""
         return self._numbers[loop] in self.entered(function).inside
 
     def is_steady(self, node: ast.expr, loop: ast.AST) -> bool:
@@ -157,14 +152,12 @@ class File:
         return self.tree
 
     def function_of(self, node: ast.AST) -> Function | ast.Module:
-        """Return the `def` or module in whose body a node stands."""
         scope: ast.AST = self.scope_of(node)
         while isinstance(scope, ast.Lambda):
             scope = self.scope_of(scope)
         return scope  # type: ignore[return-value]
 
     def class_of(self, function: ast.AST) -> ast.ClassDef | None:
-        """Return the class whose method a function is."""
         parent = self.parents.get(function)
         return parent if isinstance(parent, ast.ClassDef) else None
 
@@ -183,7 +176,6 @@ class File:
         return loops[::-1]
 
     def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
-        """Return the statements among which a statement stands."""
         parent = self.parents[statement]
         for _, field in ast.iter_fields(parent):
             if isinstance(field, list) and statement in field:
@@ -205,7 +197,6 @@ class File:
         return [n for n in self.names(self.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
 
     def loads(self, name: ast.Name) -> list[ast.Name]:
-        """Return where a name is read."""
         return [n for n in self.names(self.home_of(name), name.id) if isinstance(n.ctx, ast.Load)]
 
     def value_given(self, target: ast.AST) -> ast.expr | None:
@@ -225,7 +216,6 @@ class File:
         return self.value_given(stores[0]) if len(stores) == 1 else None
 
     def attributes(self, name: str) -> list[ast.Attribute]:
-        """Return all attributes of this name."""
         return self._attributes[name]
 
     def home_of(self, name: ast.Name) -> Scope:
@@ -242,7 +232,6 @@ class File:
             scope = self.scope_of(scope)
 
     def declares_global(self, scope: Scope, name: str) -> bool:
-        """Return whether a function may assign this module-level name."""
         return scope is self.tree or name in self._elsewhere[scope]
 
     def hides_names(self) -> bool:

@@ -31,14 +31,7 @@ class Passed(msgspec.Struct):
 
 
 class ProposalTrial:
-    """Tries the proposals of one pass.
-
-    Args:
-        runs: runs programs.
-        files: the files, as they are now.
-        reference: the run of the unchanged program.
-        job: makes a job of these texts in the place of files, whose lines are noted.
-    """
+    """Tries the proposals of one pass; `job` makes a job of new texts in the place of files, whose lines are noted."""
 
     def __init__(
         self, runs: Runs, files: dict[str, File], reference: Reference, job: Callable[[dict[str, str]], ProgramJob]
@@ -47,11 +40,7 @@ class ProposalTrial:
         self._before = waits_of(reference.first)
 
     def of(self, wanted: Wanted) -> Passed | str:
-        """Run the program with all of these.
-
-        Returns:
-            What came of it, or why it won't do: the end of a sentence.
-        """
+        """Run the program with all of these; return what came of it, or why it won't do: the end of a sentence."""
         try:
             edits = self._edits(wanted)
         except Clash:

@@ -26,18 +26,11 @@ def prove_patch(
 ) -> Proof:
     """Run the program as it is and with its patch in turn, as `syncscan prove` does.
 
-    Args:
-        fixed: a patch; with `in_place`, of the program's own file alone.
-        limit_s: how long all runs together may take, in seconds.
-        progress: called with a sentence after each pair of runs.
-        trace: a recording of the unchanged program; the gain that it projects for the whole patch is shown beside the
-            measured one.
-        in_place: let both write into the user's files, not into scratch copies. The patched program lies beside the
-            original then, as long as it takes; otherwise its text only takes the original's place in the copy.
-
-    Raises:
-        UsageError: the patch can't be measured in place.
-        ProgramFailed: a program fails, or makes no steps.
+    All runs together take `limit_s` seconds at most; `progress` is called with a sentence after each pair. The gain
+    that `trace`, a recording of the unchanged program, projects for the whole patch is shown beside the measured one.
+    With `in_place`, both write into the user's files, not into scratch copies: the patched program lies beside the
+    original then, as long as it takes; otherwise its text only takes the original's place in the copy. In place, only a
+    patch of the program's own file can be measured.
     """
     target, *arguments = shlex.split(fixed.program)
     projection = projected(api.analyze(trace), fixed.applied) if trace else None

@@ -54,7 +54,6 @@ def names_in(node: ast.AST) -> Iterator[ast.Name]:
 
 
 def is_stored(file: File, name: ast.Name, within: ast.AST) -> bool:
-    """Return whether a name is given another value inside of a node."""
     return any(file.within(n, within) for n in file.stores(name))
 
 
@@ -114,7 +113,6 @@ def is_simple(node: ast.AST) -> bool:
 
 
 def same_source(file: File, one: ast.AST, other: ast.AST) -> bool:
-    """Return whether two expressions are written alike."""
     return ast.dump(one) == ast.dump(other) or file.text.code(one) == file.text.code(other)
 
 

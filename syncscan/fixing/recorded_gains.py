@@ -15,14 +15,7 @@ from syncscan.model.projection import Projection
 
 
 def gains_of(trace: str) -> dict[tuple[str, int], FixGain]:
-    """Return the projected gains of a recording's findings, by file and line.
-
-    Args:
-        trace: a trace or a saved analysis; its paths are taken as they are, or from the working directory on.
-
-    Raises:
-        TraceNotFound, TraceEmpty, TraceUnreadable: it can't be read.
-    """
+    """Return the projected gains of a recording's findings, by file (from the working directory on) and line."""
     return of_analysis(api.analyze(trace))
 
 

@@ -26,11 +26,7 @@ LIMIT_S = 120.0
 
 
 class Runs:
-    """Runs jobs one after the other, each in a view of its own, and leaves no process and no file behind.
-
-    Args:
-        limit_s: how long each may take.
-    """
+    """Runs jobs one after the other, each in a view of its own, and leaves no process and no file behind."""
 
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self._limit_s = limit_s
@@ -53,16 +49,9 @@ class Runs:
         self._folder.cleanup()
 
     def run(self, job: ProgramJob, *, keep: bool = False) -> RunResult:
-        """Run a job; what it printed and wrote is in the outcome.
+        """Run a job; the result of a process that came to no end of its own has a `failure`.
 
-        Args:
-            keep: keep the files that it wrote until all runs are over, not only until the next one.
-
-        Returns:
-            Its outcome; with a `failure` where the process came to no end of its own.
-
-        Raises:
-            MissingExtra: torch isn't installed.
+        With `keep`, the files that it wrote stay until all runs are over, not only until the next one.
         """
         self._count += 1
         folder = Path(self._folder.name, str(self._count))

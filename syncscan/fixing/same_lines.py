@@ -24,10 +24,6 @@ class SteadyLines:
 
     Lines are aligned by their words. Where the two runs print other lines, those that both print still have to be in
     every other run, in this order; progress bars are compared apart.
-
-    Args:
-        text: what one run printed.
-        again: what the other did.
     """
 
     def __init__(self, text: str, again: str) -> None:
@@ -50,11 +46,7 @@ class SteadyLines:
         self._steady_bars = {at for at in self._bars.keys() & bars.keys() if self._bars[at] == bars[at]}
 
     def has_results(self, constants: Container[float] = ()) -> bool:
-        """Return whether a number is the same in both runs that isn't merely a counter, as in `epoch 1`, `epoch 2`.
-
-        Args:
-            constants: numbers that are no results.
-        """
+        """Return whether a number is the same in both runs that is no constant and no counter, as in `epoch 1`."""
         columns: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
         for k, steady in self._steady.items():
             found = numbers(self._lines[k])
@@ -68,12 +60,7 @@ class SteadyLines:
         )
 
     def differs(self, text: str, does: str) -> str:
-        """Return how another run's lines differ, as the end of a sentence; empty where they don't.
-
-        Args:
-            text: what that run printed.
-            does: subject and verb of the sentence.
-        """
+        """Return how another run's lines differ, as the end of a sentence begun with `does`; empty if they don't."""
         return self._bars_differ(text, does) or self._lines_differ(_lines(text), does)
 
     def _bars_differ(self, text: str, does: str) -> str:

@@ -20,7 +20,6 @@ def words(line: str) -> list[str]:
 
 
 def numbers(line: str) -> list[str]:
-    """Return the numbers of a line."""
     return _NUMBER.findall(line)
 
 
@@ -61,10 +60,5 @@ def _cut(text: str, begin: int) -> str:
 
 
 def several(count: int, name: str) -> str:
-    """Return `1 line` or `2 lines`.
-
-    Args:
-        count: how many.
-        name: what one of them is called.
-    """
+    """Return `1 line` or `2 lines`."""
     return f"{count} {name}" + "s" * (count != 1)

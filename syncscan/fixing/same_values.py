@@ -17,12 +17,7 @@ cancel, its rounding errors don't."""
 
 
 class SteadyValues:
-    """The values of two unchanged runs, and which of them are the same in both.
-
-    Args:
-        values: what one run left, by place.
-        again: what the other did.
-    """
+    """The values of two unchanged runs by place, and which of them are the same in both."""
 
     def __init__(self, values: Leaves, again: Leaves) -> None:
         self._values = values
@@ -32,20 +27,11 @@ class SteadyValues:
         """Places whose values differ between the two."""
 
     def has_results(self, constants: Container[float] = ()) -> bool:
-        """Return whether a number or an array is the same in both, or a file's bytes that are neither.
-
-        Args:
-            constants: numbers that are no results.
-        """
+        """Return whether a number that is no constant, an array, or a file's other bytes are the same in both."""
         return any(_is_result(self._values[place], constants) for place in self._steady)
 
     def differs(self, other: Leaves, does: str) -> str:
-        """Return how another run's values differ, as the end of a sentence; empty where they don't.
-
-        Args:
-            other: the values that it left.
-            does: subject and verb of the sentence.
-        """
+        """Return how another run's values differ, as the end of a sentence begun with `does`; empty if they don't."""
         for place in (place for place in self._values if place in self._steady):
             if place not in other:
                 return f"{does} no value {place}"

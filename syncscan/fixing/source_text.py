@@ -21,8 +21,6 @@ _APPLE = re.compile(rb"""["']mps(:\d+)?["']|\bmps\b\.|\.mps\b|\baccelerator\.cur
 
 
 class Text(msgspec.Struct, frozen=True, dict=True):
-    """The text of a Python file."""
-
     path: str
     """Absolute."""
     text: str
@@ -31,7 +29,6 @@ class Text(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def data(self) -> bytes:
-        """The file's bytes."""
         return self.text.encode(self.encoding)
 
     @property
@@ -61,12 +58,7 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         return min(120, max(79, *map(len, self.lines)))
 
     def offset(self, line: int, column: int) -> int:
-        """Return the position of a character in the text.
-
-        Args:
-            line: from 1.
-            column: the column in bytes of UTF-8, as `ast` counts.
-        """
+        """Return the position of a character; lines count from 1, columns in bytes of UTF-8, as `ast` does."""
         before = self.lines[line - 1].encode()[:column].decode()
         return self.starts[line - 1] + len(before)
 
@@ -77,7 +69,6 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         return begin, self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     def code(self, node: ast.AST) -> str:
-        """Return the source of a node."""
         begin, end = self.span(node)
         return self.text[begin:end]
 
@@ -102,11 +93,7 @@ def names_apple(path: str) -> bool:
 
 
 def read(path: str) -> Text:
-    """Return the text of a file.
-
-    Raises:
-        OSError, SyntaxError, UnicodeDecodeError, LookupError: it can't be read, or isn't in the encoding it declares.
-    """
+    """Return a file's text; OSError, SyntaxError, UnicodeDecodeError or LookupError where it has none."""
     data = Path(path).read_bytes()
     encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
     return Text(str(Path(path).absolute()), data.decode(encoding), encoding)
@@ -121,12 +108,7 @@ def shown_path(path: str) -> str:
 
 
 def source_numbers(paths: Iterable[str], arguments: Iterable[str]) -> frozenset[float]:
-    """Return the numbers in a program's files, in their strings too, and in its arguments.
-
-    Args:
-        paths: its files; those that can't be read are left out.
-        arguments: its arguments.
-    """
+    """Return the numbers in a program's readable files, in their strings too, and in its arguments."""
     texts = list(arguments)
     for path in paths:
         with contextlib.suppress(OSError):

@@ -17,12 +17,7 @@ from syncscan.model.fix import Fix, SourceEdit, Suggested
 
 
 def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
-    """Return an analysis whose findings have the changes of their lines.
-
-    Args:
-        analysis: the analysis of a recording or a dry run; only findings whose source file is at hand get a change.
-        fixes: the fixes of `syncscan fix`, each with its edits of the file as it is now.
-    """
+    """Return an analysis whose findings have the changes of their lines, where their source file is at hand."""
     known = [(str(Path(fix.file).absolute()), fix) for fix in fixes if fix.changes]
     if not known:
         return analysis

@@ -26,16 +26,9 @@ HOW = "not verified: nothing ran"
 
 
 def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] = (), unverified: bool = False) -> Fixed:
-    """Return the fixes that the source alone shows.
+    """Return the fixes that the source alone shows; the file is neither run nor imported.
 
-    Args:
-        path: a Python file, which is neither run nor imported.
-        select: globs of rule ids to fix; all rules if empty.
-        ignore: globs of rule ids to leave.
-        unverified: whether they are part of the patch; otherwise they are only listed.
-
-    Raises:
-        UsageError: the file can't be read, or is a notebook.
+    They are part of the patch only if `unverified`; otherwise they are only listed.
     """
     began = time.monotonic()
     refuse_notebook(path)

@@ -22,11 +22,8 @@ _WARNING = re.compile(r"^\S.*:\d+: \w*Warning: ")
 class Reference:
     """The behavior of the original program, from two runs, so that noise between them is known.
 
-    Args:
-        first: a run.
-        again: another.
-        files: the files that two runs of the original program wrote; not compared if missing.
-        constants: the numbers in the program's source and arguments, which it prints without computing anything.
+    `files` are those that two runs of the original program wrote; not compared if missing. `constants` are the numbers
+    in the program's source and arguments, which it prints without computing anything.
     """
 
     def __init__(
@@ -75,8 +72,7 @@ class Reference:
     def differs(self, run: RunResult, *, late: bool = False) -> str:
         """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing.
 
-        Args:
-            late: whether progress bars, on stderr, show the numbers of the step before.
+        `late` says that progress bars, on stderr, show the numbers of the step before.
         """
         if run.failure:
             return run.failure
@@ -134,7 +130,6 @@ def _without_warnings(text: str) -> str:
 
 
 def fingerprint(run: RunResult) -> Fingerprint:
-    """Return what a run computed."""
     answer: Mapping[str, Any] = run.fingerprint
     if not answer:
         nothing = Tensors((), (), ())
@@ -149,7 +144,6 @@ def _tensors(answer: Mapping[str, Any]) -> Tensors:
 
 
 def waits_of(run: RunResult) -> Counter[tuple[str, int]]:
-    """Return how often a run waits at each line of each file."""
     counts: Counter[tuple[str, int]] = Counter()
     for place in run.places:
         counts[place.file, place.line] += place.count

@@ -17,11 +17,7 @@ OVER = "_syncscan_over_"
 
 
 class Winding:
-    """Winds down a program.
-
-    Args:
-        most: turns of a loop that begins after the last step.
-    """
+    """Winds down a program; a loop that begins after the last step takes `most` turns."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -12,14 +12,7 @@ from syncscan.model.fix import Fixed
 
 
 def write(fixed: Fixed, force: bool) -> list[str]:
-    """Write the files of a patch, and return their names.
-
-    Args:
-        force: also where a file has changes that aren't committed.
-
-    Raises:
-        UsageError: a file has such changes, was changed since it was read, or can't be written.
-    """
+    """Write the files of a patch, and return their names; with `force` also where git knows of uncommitted changes."""
     for file in fixed.files:
         path = Path(file.path)
         if path.read_bytes() != file.before.encode(file.encoding):

@@ -24,12 +24,7 @@ _COUNTERS = re.compile(r"[0-9a-f]{8,}|\d+")
 
 
 class SteadyFiles:
-    """The files of two unchanged runs, and what is the same in both.
-
-    Args:
-        first: what one run wrote.
-        again: what the other did.
-    """
+    """The files of two unchanged runs, and what is the same in both."""
 
     def __init__(self, first: Written, again: Written) -> None:
         self._first = {path: left for path, left in first.items() if _counts(path, left)}
@@ -45,11 +40,7 @@ class SteadyFiles:
         return within + [f"{shown_path(path)}, which one of them doesn't write" for path in self._alone]
 
     def has_results(self, constants: Container[float] = ()) -> bool:
-        """Return whether a number in a file, or a file of bytes, is the same in both runs.
-
-        Args:
-            constants: numbers that are no results.
-        """
+        """Return whether a number in a file that is no constant, or a file of bytes, is the same in both runs."""
         return any(file.has_results(constants) for file in self._files.values())
 
     def differs(self, written: Written) -> str:

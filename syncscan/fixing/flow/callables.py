@@ -57,7 +57,6 @@ def _bound_by(node: ast.AST) -> tuple[str | None, ...]:
 
 
 def _of_value(file: File, function: ast.expr) -> frozenset[str]:
-    """Return what a value runs when it is called."""
     if isinstance(function, ast.Lambda):
         return frozenset({OWN})
     if isinstance(function, ast.Name):
@@ -72,7 +71,6 @@ def _of_value(file: File, function: ast.expr) -> frozenset[str]:
 
 
 def _of_observed(file: File, function: ast.expr) -> frozenset[str]:
-    """Return what the run saw a value to be."""
     seen = file.seen(function)
     types = set(seen.types)
     if not types:
@@ -91,7 +89,6 @@ def _of_object(file: File, kind: str) -> str:
 
 
 def _of_method(file: File, owner: str, function: ast.Attribute) -> frozenset[str]:
-    """Return what a method of a class's objects runs."""
     if owner == "module" or ("." not in owner and owner not in _VALUES):
         return frozenset()
     if not _is_own_class(file, owner):

@@ -130,7 +130,6 @@ def runs_on_its_own(file: File, function: Function) -> bool:
 
 
 def _values(file: File, function: Function) -> Iterator[ast.expr]:
-    """Yield where a function or method is used as a value instead of being called."""
     if file.class_of(function) is not None:
         yield from (n for n in file.attributes(function.name) if _is_taken(file, n))
         return

@@ -16,11 +16,7 @@ WHY = "is waited for before a clock is read, so that its wait is part of what is
 
 
 def check(walk: NumberWalk, origin: Origin) -> None:
-    """Make sure that a wait stands before each clock that is read while a number is deferred; put one there if need be.
-
-    Raises:
-        Stuck: a clock would be read earlier than in the unchanged program.
-    """
+    """Make sure that a wait stands before each clock that is read while a number is deferred, or put one there."""
     for clock in walk.clocks:
         if not walk.in_region(clock, origin) or clock_reads.follows_sync(walk.file, clock):
             continue

@@ -104,7 +104,6 @@ def _is_harmless(file: File, parent: ast.AST) -> bool:
 
 
 def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
-    """Follow a use of a container that holds the number."""
     if isinstance(parent, ast.Attribute):
         _method_of(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Subscript) and node is parent.value:
@@ -161,11 +160,7 @@ def _value_of_each(file: File, call: ast.AST, name: str) -> ast.Name | None:
 
 
 def _types_read(walk: NumberWalk, value: ast.Name) -> frozenset[str]:
-    """Return the types that a loop's name was read with.
-
-    Raises:
-        Stuck: some of them aren't types of numbers.
-    """
+    """Return the types that a loop's name was read with; `Stuck` unless all are types of numbers."""
     types = frozenset(walk.types_read(walk.cell(value)))
     if not types <= NUMBERS:
         raise Stuck(value, "is iterated over beside values that are no numbers")

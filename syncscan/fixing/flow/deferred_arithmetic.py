@@ -28,7 +28,6 @@ _NOT_RUN = "is used by code that didn't run"
 
 
 def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    """Follow `node + x` and `x * node`."""
     other = parent.right if node is parent.left else parent.left
     if isinstance(parent.op, ast.Mod) and "str" in walk.file.types(parent.left):
         walk.stuck(node, "is printed or logged in every step", origin)
@@ -128,7 +127,6 @@ def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint,
 
 
 def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    """Follow `node < x` and `node is None`."""
     sides = [parent.left, *parent.comparators]
     of_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
     if of_none and len(sides) == 2 and isinstance(parent.ops[0], ast.Is | ast.IsNot):

@@ -57,12 +57,7 @@ def _called(file: File, call: ast.Call) -> frozenset[str]:
 
 
 def stays(file: File, path: ast.expr, loop: Loop) -> bool:
-    """Return whether the tensor or list that a path names is the same, unchanged, as long as a loop runs.
-
-    Args:
-        path: `a`, `a.b`, `a[0]`, in the loop.
-        loop: a loop around it.
-    """
+    """Return whether what `a`, `a.b` or `a[0]` in a loop names is the same, unchanged, as long as the loop runs."""
     root = _root(path)
     if root is None or any(file.within(n, loop) for n in file.stores(root)):
         return False
@@ -89,8 +84,7 @@ def running_in(file: File, loop: ast.AST) -> list[ast.AST]:
 def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: int) -> bool:
     """Return whether something in a region may write to the memory of a name's tensor, which is older than the region.
 
-    Args:
-        until: last line of the region in the name's function: what stands behind it there runs later.
+    `until` is the last line of the region in the name's function: what stands behind it there runs later.
     """
     spread = _spread(file, name, region, until)
     lent = spread.is_held or not _is_only_given_new(file, name)
@@ -100,8 +94,7 @@ def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: i
 def new_may_change(file: File, name: ast.Name, region: Collection[ast.AST], *, on_host: bool = False) -> bool:
     """Return whether something in a region may write to the memory of a name's tensor, which is made in the region.
 
-    Args:
-        on_host: only the host's tensor is meant, which the name may hold beside its copy on the device.
+    With `on_host` only the host's tensor is meant, which the name may hold beside its copy on the device.
     """
     spread = _spread(file, name, region, on_host=on_host)
     return spread.is_written or spread.is_held
@@ -117,8 +110,7 @@ def is_only_read(file: File, node: ast.expr) -> bool:
 def may_be_written(file: File, name: ast.Name, region: Collection[ast.AST], until: int = 0) -> bool:
     """Return whether something in a region may write to a name's memory, which it got by this name or one of its views.
 
-    Args:
-        until: up to this line of its function other names of the memory count that are older than the region.
+    Up to line `until` of its function, other names of the memory count that are older than the region.
     """
     spread = _spread(file, name, region, until)
     return spread.is_written or spread.is_handed_on
@@ -155,7 +147,6 @@ def _is_only_given_new(file: File, name: ast.Name) -> bool:
 
 
 def _returns_new(file: File, function: Function, depth: int) -> bool:
-    """Return whether all that a function returns is memory of its own."""
     returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and file.function_of(n) is function]
     values = [n.value for n in returns if n.value is not None]
     parts = [part for value in values for part in (value.elts if isinstance(value, ast.Tuple) else [value])]
@@ -174,11 +165,8 @@ def _is_new_local(file: File, value: ast.expr, function: Function) -> bool:
 class _Spread:
     """Follows a tensor's memory to whatever name, view or function of the file shares it.
 
-    Args:
-        region: the nodes that count.
-        until: what stands outside of the region counts up to this line of its function, since the tensor is older.
-        returned: the function that may return the tensor.
-        on_host: what lies on the device is another tensor.
+    Only nodes of the region count; what stands outside of it counts up to line `until` of its function, since the
+    tensor is older. With `on_host`, what lies on the device is another tensor.
     """
 
     def __init__(
@@ -254,7 +242,6 @@ class _Spread:
     _in_comprehension = _in_For
 
     def _bind(self, target: ast.expr) -> None:
-        """Follow what an assignment gives the memory to."""
         if isinstance(target, ast.Name):
             self.follow(self._file.home_of(target), target.id)
         elif isinstance(target, ast.Tuple | ast.List):
@@ -293,7 +280,6 @@ class _Spread:
             self.look_at(parent)
 
     def _method(self, call: ast.Call, function: ast.Attribute) -> None:
-        """Follow `x.method()`."""
         name = function.attr
         if not _may_be_tensor(self._file, function.value):
             self._called(call, function.value)

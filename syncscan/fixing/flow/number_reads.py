@@ -104,8 +104,6 @@ def is_read_as_it_is(site: NumberRead) -> bool:
 
 
 class Deferral(msgspec.Struct):
-    """How a deferred read is written."""
-
     computed: bool = False
     """Whether something is computed of it: in double precision then, as Python does."""
     kept: bool = False
@@ -153,7 +151,6 @@ def _convert(site: NumberRead, how: Deferral) -> str:
 
 
 def in_double(site: NumberRead, how: Deferral) -> bool:
-    """Return whether a deferred read is converted to double precision."""
     return _convert(site, how) == ".double()"
 
 
@@ -175,7 +172,6 @@ def _is_of_detached(node: ast.expr) -> bool:
 
 
 def _without_gradients(file: File, node: ast.AST) -> bool:
-    """Return whether the source turns gradients off here."""
     inner = node
     for outer in file.ancestors(node):
         items = outer.items if isinstance(outer, ast.With) and inner in outer.body else []
@@ -214,12 +210,7 @@ def callable_source(source: str) -> str:
 
 
 def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
-    """Return whether a deferred read needs a copy, because its memory may change before it is read.
-
-    Args:
-        site: the read.
-        region: the nodes that run until it is read.
-    """
+    """Return whether a deferred read needs a copy: its memory may change in the region, which runs until it is read."""
     of = site.of
     if site.equal is not None or memory.is_new(file, of):
         return False

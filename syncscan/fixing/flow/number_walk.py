@@ -28,12 +28,7 @@ RARE = 2
 
 
 class NumberWalk:
-    """Follows one deferred number.
-
-    Args:
-        site: where it is read.
-        reads: all reads of the file: what they give is a number, and may be deferred too.
-    """
+    """Follows one deferred number; what the file's other `reads` give is a number, and may be deferred too."""
 
     def __init__(self, file: File, site: NumberRead, reads: frozenset[ast.expr]) -> None:
         self.file, self.site, self.reads = file, site, reads
@@ -60,11 +55,6 @@ class NumberWalk:
         self.added: dict[ast.AugAssign, Cell] = {}
 
     def go(self) -> None:
-        """Follow the number to wherever it goes.
-
-        Raises:
-            Stuck: the host needs it somewhere.
-        """
         if self.file.hides_names():
             raise Stuck(
                 self.site.node, "may be reached under any name, because the file uses locals(), exec() or similar"
@@ -85,11 +75,7 @@ class NumberWalk:
     # origins and regions
 
     def origin(self, node: ast.expr, behind: Origin | None) -> Origin:
-        """Return where the number comes in by this expression.
-
-        Raises:
-            Stuck: there is no loop around it, so that nothing would be gained.
-        """
+        """Return where the number comes in by this expression; `Stuck` where no loop is around it."""
         if node not in self.origins:
             outside = isinstance(self.file.function_of(node), ast.Module)
             homes: list[Loop | None] = [*([] if outside else [None]), *self.file.loops_of(node)]
@@ -132,11 +118,7 @@ class NumberWalk:
     # what becomes of an expression
 
     def push(self, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Follow an expression that holds the number.
-
-        Raises:
-            Stuck: the host needs it here.
-        """
+        """Follow an expression that holds the number."""
         if self.tainted.get(node) == taint:
             return
         self.tainted[node] = taint
@@ -152,11 +134,7 @@ class NumberWalk:
         follow(parent, node, taint, origin)
 
     def stuck(self, node: ast.AST, why: str, origin: Origin, *, shown: bool = False) -> None:
-        """Read the number right here if that happens rarely.
-
-        Raises:
-            Stuck: it isn't.
-        """
+        """Read the number right here if that happens rarely; otherwise raise `Stuck`."""
         if not self._rarely(node, origin, shown):
             raise Stuck(node, why, origin, shown)
 
@@ -166,7 +144,6 @@ class NumberWalk:
         self.changed.add(self.file.function_of(node))
 
     def compute(self, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Follow what is computed of the number."""
         self.how.computed = True
         self.push(node, taint, origin)
 
@@ -373,7 +350,6 @@ class NumberWalk:
         return same and end is not None and node.lineno > end
 
     def stores(self, cell: Cell) -> Iterator[ast.expr]:
-        """Yield the targets that assign a cell."""
         if isinstance(cell, Local):
             yield from (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
             return
@@ -407,7 +383,6 @@ class NumberWalk:
         return [statement for statement in statements if isinstance(statement, ast.AugAssign)]
 
     def uses(self, cell: Cell) -> Iterator[ast.expr]:
-        """Yield the places where a cell is read."""
         if isinstance(cell, Local):
             yield from (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
             return
@@ -417,7 +392,6 @@ class NumberWalk:
                 yield node
 
     def types_read(self, cell: Cell | None) -> set[str]:
-        """Return the types that a cell has where it is read."""
         return {kind for use in (self.uses(cell) if cell is not None else ()) for kind in self.file.types(use)}
 
     def _may_be(self, node: ast.Attribute, owners: set[str]) -> bool:
@@ -507,7 +481,6 @@ class NumberWalk:
     # functions
 
     def enter(self, function: Function, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Follow an argument into a function of the file."""
         name = callees.parameter(self.file, call, node, function)
         if name is None or _has_yield(function):
             self.stuck(node, "is passed to a function in a way that the analysis can't follow", origin)
@@ -521,7 +494,6 @@ class NumberWalk:
         self._use_all(cell, taint, inner)
 
     def returned(self, function: Function, taint: Taint, origin: Origin, at: int | None) -> None:
-        """Follow a function's result to its calls."""
         calls = callees.calls_of(self.file, function)
         if not calls:
             raise Stuck(function, f"is returned by {function.name}(), which has unknown callers", origin)
@@ -548,11 +520,7 @@ class NumberWalk:
                 raise Stuck(function, f"is passed to {function.name}(), which other calls give a plain number", None)
 
     def as_tensor(self, origin: Origin, *nodes: ast.expr, double: bool = False) -> None:
-        """Note that what is written needs one of some expressions to be a tensor: `x.double()`, `torch.where(…)`.
-
-        Raises:
-            Stuck: a device of the program has no double precision.
-        """
+        """Note that what is written needs one of some expressions to be a tensor: `x.double()`, `torch.where(…)`."""
         if double and not self.file.has_float64:
             raise Stuck(nodes[0], NO_FLOAT64, origin)
         self.converted.append((nodes, origin))

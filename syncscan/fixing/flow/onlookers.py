@@ -30,11 +30,7 @@ _INTERRUPTED = "may be used after an exception that is handled around the loop"
 
 
 def check(walk: NumberWalk, origin: Origin) -> None:
-    """Make sure that nobody sees the cells of an origin before they are read.
-
-    Raises:
-        Stuck: somebody may.
-    """
+    """Make sure that nobody sees the cells of an origin before they are read."""
     home = origin.home
     assert home is not None
     if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(home)):
@@ -139,11 +135,7 @@ def _calls(file: File, function: Function) -> Iterator[ast.Call]:
 
 
 def _check_object(walk: NumberWalk, cell: Attribute, origin: Origin) -> None:
-    """Refuse an attribute that something outside of the file may read meanwhile.
-
-    Raises:
-        Stuck: something may.
-    """
+    """Refuse an attribute that something outside of the file may read meanwhile."""
     file = walk.file
     if not file.main:
         raise Stuck(origin.node, f"is stored in .{cell.name}, which other files may read", origin)

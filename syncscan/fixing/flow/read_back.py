@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def write(walk: NumberWalk, origin: Origin) -> None:
-    """Put what reads the cells of an origin after its loop.
-
-    Raises:
-        Stuck: one of them may not be there then.
-    """
+    """Put what reads the cells of an origin after its loop; `Stuck` where one of them may not be there then."""
     home = origin.home
     assert home is not None
     for path, (cell, taint) in walk.lasting[origin].items():
@@ -39,14 +35,7 @@ def write(walk: NumberWalk, origin: Origin) -> None:
 
 
 def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
-    """Return the lines that read what a path holds.
-
-    Args:
-        path: what the cell is called there.
-        cell: the cell that holds the value.
-        taint: the value that the cell holds.
-        home: the loop behind which that is; None for somewhere inside.
-    """
+    """Return the lines that read what a path holds, behind the `home` loop; None for somewhere inside of one."""
     if taint.shape is ContainerShape.NUMBER:
         return [_number(walk, path, cell, taint)]
     if taint.shape is ContainerShape.DICT:
@@ -197,7 +186,6 @@ def _is_behind(statement: ast.stmt, home: Loop) -> bool:
 
 
 def _is_used_behind(walk: NumberWalk, cell: Cell, home: Loop) -> bool:
-    """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
     uses = list(walk.uses(cell))

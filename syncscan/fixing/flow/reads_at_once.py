@@ -22,10 +22,7 @@ def stacked(
 ) -> str:
     """Return the source that reads numbers at once, and assigns them to names if there are any.
 
-    Args:
-        statement: the statement in whose place or in front of which it is written.
-        render: gives the new source of what is read.
-        in_front: whether it is put in front of the statement, so that its lines get the statement's indentation.
+    It takes the statement's place; `in_front` of it, its lines get the statement's indentation.
     """
     values = [
         f"{primary(site.of, render)}.detach()" if site.detached and not is_data(site.of) else render(site.of)

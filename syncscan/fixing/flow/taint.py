@@ -12,8 +12,6 @@ from syncscan.fixing.program_file import Loop, Scope
 
 
 class ContainerShape(enum.Enum):
-    """Kind of container that holds a deferred number."""
-
     NUMBER = "number"
     LIST = "list"
     """A list of numbers."""
@@ -40,7 +38,6 @@ class Taint(msgspec.Struct, frozen=True):
 
 
 def number(types: Iterable[str]) -> Taint:
-    """Return a number of one of these types."""
     return Taint(ContainerShape.NUMBER, frozenset(types))
 
 
@@ -68,10 +65,8 @@ Cell = Local | Attribute
 class Origin:
     """Where a deferred number enters a function: the read itself, or a call that returns or stores it.
 
-    Args:
-        homes: loops behind which it could be read, outermost first; None first where the function can leave that to
-            its callers.
-        behind: the origin that this one is a call of the function of.
+    It could be read behind each of the loops `homes`, outermost first; None first where the function can leave that to
+    its callers. `behind` is the origin that this one is a call of the function of.
     """
 
     def __init__(self, node: ast.expr, homes: list[Loop | None], behind: Origin | None) -> None:
@@ -86,13 +81,9 @@ class Origin:
 
 
 class Stuck(Exception):
-    """Raised where the host needs a deferred number.
+    """Raised where the host needs a deferred number; `why` ends a sentence: `decides what runs next`.
 
-    Args:
-        node: where.
-        why: a sentence's end that says what for: `decides what runs next`.
-        origin: through which the number came here.
-        shown: the number is only written there, as in an f-string, which a tensor would do as well.
+    With `shown`, the number is only written there, as in an f-string, which a tensor would do as well.
     """
 
     def __init__(self, node: ast.AST, why: str, origin: Origin | None = None, shown: bool = False) -> None:

@@ -33,7 +33,6 @@ _READ = "$of.item() | bool($of) | int($of)"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the guards that can be left out."""
     for node in file.nodes:
         if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
             mask = _mask(file, node.test)
@@ -97,7 +96,6 @@ def _assigns_hits(file: File, statement: ast.Assign | ast.AugAssign, target: ast
 
 
 def _fills(file: File, fill: SimpleNamespace, mask: ast.expr) -> bool:
-    """Return whether a fill of a tensor is through the mask, with a number."""
     number = isinstance(fill.value, ast.Constant) or file.is_number(fill.value)
     return number and questions.same_source(file, _without_new_dims(fill.mask), mask) and _is_on_device(file, fill.x)
 

@@ -29,7 +29,6 @@ _HARMLESS = frozenset("len sum range list float int".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the tensors that can be made before a loop."""
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.own_waits(node) and _is_made(file, node):
             loops = [loop for loop in file.loops_of(node) if _is_same(file, node, loop)]

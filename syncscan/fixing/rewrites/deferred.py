@@ -31,7 +31,6 @@ FEWEST = 3
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield each read that can wait, and each that can't."""
     reads = [site for site in sites(file) if site.count >= FEWEST]
     nodes = [site.node for site in sites(file)]
     answers = [(site, _one(file, site, nodes)) for site in reads]

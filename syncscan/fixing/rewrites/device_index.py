@@ -31,7 +31,6 @@ _WHOLE = frozenset("arange permutation randint choice flatnonzero argsort randpe
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the indices that can be copied once."""
     if questions.names_several_devices(file):
         return
     for node in file.nodes:

@@ -27,7 +27,6 @@ WHY = "an invalid argument raises later, or never"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the calls that make distributions in each step."""
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and (waits := file.own_waits(node)):
             types = file.types(node)

@@ -26,7 +26,6 @@ AFTER = "result = x[0].tolist()"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield what reads a tensor's elements one at a time."""
     for site in sites(file):
         draft = (_comprehension(file, site) or _loop(file, site)) if _keeps_type(site) else None
         if draft is not None:

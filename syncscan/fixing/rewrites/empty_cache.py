@@ -27,7 +27,6 @@ WHY = "the allocator keeps memory that other programs on the device could use"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the calls of empty_cache that run in each step."""
     for node in file.nodes:
         if not isinstance(node, ast.Expr) or not matched("torch.cuda.empty_cache()", node.value):
             continue

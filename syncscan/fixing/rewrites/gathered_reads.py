@@ -32,7 +32,6 @@ _PLAIN = frozenset("list tuple dict range enumerate zip torch.Tensor".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the comprehensions whose numbers can be read at once."""
     names: list[str] = []
     for site in sites(file):
         comprehension = file.parents[site.node]

@@ -38,7 +38,6 @@ _BARS = frozenset("set_postfix set_postfix_str set_description set_description_s
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the reads that only a progress bar needs."""
     reads = sites(file)
     for site in reads:
         statement = file.statement_of(site.node)

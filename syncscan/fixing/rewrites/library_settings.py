@@ -71,7 +71,6 @@ _LOG = "$module.log(..., prog_bar=$shown) | $module.log_dict(..., prog_bar=$show
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the calls of libraries that wait for what a setting turns off."""
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST:
             yield from _of_metric(file, node)

@@ -30,7 +30,6 @@ HITS = "the number of values depends on the number of matches, which only the de
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the assignments through masks that wait."""
     for node in file.nodes:
         match node:
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):

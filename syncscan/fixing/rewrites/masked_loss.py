@@ -38,7 +38,6 @@ _PRECISE = frozenset({"float32", "float64"})
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the losses of what a mask picks of predictions and targets."""
     for node in file.nodes:
         if isinstance(node, ast.Call) and len(node.args) == 2 and any(file.seen(a).waits for a in node.args):
             yield from _of(file, node)
@@ -98,7 +97,6 @@ def _reduction(options: list[ast.keyword]) -> str:
 
 
 def _tensors(file: File, scores: Gathered, goals: Gathered) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Return the kinds of the predictions, the targets and the mask."""
     kinds = file.device_tensor(scores.tensors[0]), file.device_tensor(goals.tensors[0])
     mask = questions.mask_of(file, scores.mask)
     if kinds[0] is None or kinds[1] is None or mask is None or kinds[0].dtype not in _PRECISE:

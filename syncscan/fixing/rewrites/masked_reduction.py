@@ -33,7 +33,6 @@ _PRECISE = frozenset("float32 float64 int64 int32 bool".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the sums and means of what a mask picks."""
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).waits:
             yield from _of(file, node)

@@ -38,7 +38,6 @@ _SYNCHRONIZE = "torch.cuda.synchronize(...) | cuda.synchronize(...) | torch.acce
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the calls of synchronize that run in each step."""
     for node in file.nodes:
         if not isinstance(node, ast.Expr):
             continue

@@ -33,7 +33,6 @@ COUNTED = "the number of matches is the size of a later tensor, which the host n
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the indices of hits that are only used to assign by."""
     for node in file.nodes:
         if not isinstance(node, ast.Assign) or not (assign := matched("$target = $value", node)):
             continue

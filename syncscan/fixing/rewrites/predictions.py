@@ -29,7 +29,6 @@ _NUMPY_JOINS = {"concatenate": "cat", "vstack": "vstack", "hstack": "hstack", "s
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the copies to the host that could be one."""
     for node in file.nodes:
         if not isinstance(node, ast.Call):
             continue

@@ -36,7 +36,6 @@ NOT_PINNED = "a copy with non_blocking=True waits too unless the batch is pinned
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the loops and calls in which accelerate copies batches."""
     waiting = [node for node in file.waiting_for(SETTING) if file.waits_for(node, SETTING) >= FEWEST]
     if not waiting:
         return

@@ -31,7 +31,6 @@ FEWEST = 3
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the numbers that can be read once."""
     alike: dict[tuple[ast.AST, str, str], list[NumberRead]] = defaultdict(list)
     for site in sites(file):
         if site.count >= FEWEST and site.equal is None and _name(site) is not None:

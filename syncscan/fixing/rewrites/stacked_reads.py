@@ -41,7 +41,6 @@ _STEERS = (
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield each series of statements whose numbers can be read at once."""
     if questions.names_several_devices(file):
         return
     reads = {site.node: site for site in sites(file)}

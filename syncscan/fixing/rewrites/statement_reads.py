@@ -31,7 +31,6 @@ FEWEST = 3
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield each statement whose numbers can be read at once."""
     if questions.names_several_devices(file):
         return
     groups: dict[tuple[ast.stmt, str], list[NumberRead]] = defaultdict(list)

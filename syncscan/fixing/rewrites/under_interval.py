@@ -31,7 +31,6 @@ _CONVERSIONS = frozenset("float int bool round str len dict abs".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the assignments that can move below a condition."""
     if file.hides_names():
         return
     for node in file.nodes:

@@ -40,7 +40,6 @@ LOADER = "torch.utils.data.dataloader.DataLoader"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
-    """Yield the copies to the device that wait."""
     for node in file.nodes:
         waits = file.own_waits(node) if file.seen(node).count >= FEWEST else 0
         if isinstance(node, ast.Call) and waits:
