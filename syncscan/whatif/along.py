@@ -38,9 +38,8 @@ MOST_OPS = 6
 def along(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns: Sequence[float]) -> list[float]:
     """Return the host's time (ns) that may go along with each wait's op, beyond that op.
 
-    Args:
-        ops: the row of the outermost op around each, or NONE.
-        own_ns: the host's time in that op without waits, ns; 0 for a wait that isn't the first of its op.
+    `ops` has the row of the outermost op around each, or NONE; `own_ns` the host's time in that op without waits, 0 for
+    a wait that isn't the first of its op.
     """
     if not any(own_ns):
         return [0.0] * len(ops)
@@ -53,11 +52,7 @@ def along(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns:
 
 
 class _Neighbors:
-    """Finds ops beside others on their thread.
-
-    Args:
-        waiting: rows of ops that wait themselves.
-    """
+    """Finds ops beside others on their thread; `waiting` has the rows of ops that wait themselves."""
 
     def __init__(self, trace: Trace, rows: Int64, waiting: frozenset[int]) -> None:
         self.trace, self.rows, self.waiting = trace, rows, waiting

@@ -29,9 +29,8 @@ def decided(
 ) -> StepSummary:
     """Return the measured step with its bound, and the sentences that give the reason.
 
-    Args:
-        ends: the step with the least and the most profiler time; empty if that is known.
-        removable: numbers of the program's own findings.
+    `ends` is the step with the least and the most profiler time, empty if that is known; `removable` are the program's
+    own findings.
     """
     bound = bound_of(step, removable)
     measured = replace(
@@ -106,7 +105,6 @@ def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
 
 
 def _gain(step: CalibratedStep, removable: frozenset[int]) -> float:
-    """Return the part of the step that its syncs cost."""
     return max(0.0, 1.0 - step.after(removable).period / step.before.period) if step.before.period else 0.0
 
 
@@ -167,10 +165,7 @@ NOTHING = 0.02
 def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary, first_use: str = "") -> Outlook:
     """Say what limits the step once its syncs are gone, or why that gains nothing.
 
-    Args:
-        any_syncs: whether there are any to remove.
-        all_gone: the step without any sync.
-        first_use: what the host does once for most of the step, with the advice; empty where it doesn't.
+    `first_use` says what the host does once for most of the step, with the advice; empty where it doesn't.
     """
     if _gains(all_gone):
         sentence, beside = _limit(all_gone, len(all_gone.removed))

@@ -30,9 +30,7 @@ NOTHING_APART = np.zeros(0, np.int64)
 def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
     """Return the dependency graph of these steps.
 
-    Args:
-        steps: from `find_steps`.
-        apart: rows of kernels that become nodes of their own: the collectives, where all ranks are replayed together.
+    Kernels `apart` become nodes of their own: the collectives, where all ranks are replayed together.
     """
     writer = _ProgramWriter(steps, apart)
     programs = tuple(writer.program(interval) for interval in steps.intervals)
@@ -43,9 +41,8 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
 class _OwnTime:
     """Turns times of one logical thread into its own time: the clock without some intervals, others longer or shorter.
 
-    Args:
-        left_out: the rows to leave out, in any order.
-        paced: disjoint ones, and how many times as long each takes; what is left out of them stays so.
+    The rows to leave out come in any order. Those of `paced` are disjoint, each with how many times as long it takes;
+    what is left out of them stays so.
     """
 
     def __init__(self, left_out: list[Interval], paced: Sequence[tuple[Interval, float]] = ()) -> None:
@@ -59,7 +56,6 @@ class _OwnTime:
         self.out_before = np.concatenate([[0.0], np.cumsum(self.lengths * self.parts)])
 
     def at(self, ts: Int64) -> Float64:
-        """Own time at these times, ns."""
         count = np.searchsorted(self.begins, ts, side="left")
         if not len(self.begins):
             return ts.astype(np.float64)
@@ -72,12 +68,7 @@ class _OwnTime:
 def _between_left_out(
     paced: Sequence[tuple[Interval, float]], left_out: Sequence[Interval]
 ) -> Iterator[tuple[Interval, float]]:
-    """Yield the pieces of the paced intervals that aren't left out, each with the part of it that pacing leaves out.
-
-    Args:
-        paced: factor by which each takes longer.
-        left_out: disjoint and ascending.
-    """
+    """Yield the pieces of the paced intervals that aren't left out, each with the part of it that pacing leaves out."""
     begins, ends = [i.begin for i in left_out], [i.end for i in left_out]
     for interval, factor in paced:
         at = interval.begin
@@ -127,8 +118,6 @@ class _Draft(msgspec.Struct):
 
 
 class _ProgramWriter:
-    """Writes the programs of the steps of one trace."""
-
     def __init__(self, steps: ReplayedSteps, apart: Int64) -> None:
         self.launches, self.threads, self.edges, self.waits = steps.launches, steps.threads, steps.edges, steps.waits
         self.thread_count = max(self.threads.values(), default=0) + 1
@@ -151,7 +140,6 @@ class _ProgramWriter:
         """Event record → its number among those of its step."""
 
     def _own_times(self, steps: ReplayedSteps) -> list[_OwnTime]:
-        """Return the own time of each logical thread, without its waits and what else is left out."""
         without: list[list[Interval]] = [[] for _ in range(self.thread_count)]
         for wait in self.waits:
             without[self.threads[wait.track]].append(wait.interval)
@@ -175,7 +163,6 @@ class _ProgramWriter:
         return sorted((_Cut(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
 
     def program(self, step: Interval) -> StepProgram:
-        """Return the program of one step: runs of launches between the points where host and streams synchronize."""
         work = self.launches
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
         self._find_returns(first, end)

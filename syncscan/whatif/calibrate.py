@@ -86,11 +86,8 @@ def calibrate(
 ) -> Calibration:
     """Find the scales of host and device at which the replay takes the step's time.
 
-    Args:
-        unprofiled_ns: the same step's time without the profiler, if known.
-        slices: ops and runtime calls recorded in a step, mean.
-        stacks: whether Python frames were recorded.
-        uncertainty: relative uncertainty of the unprofiled time.
+    `unprofiled_ns` is the same step's time without the profiler, `uncertainty` its relative one; `slices` is the mean
+    number of ops and runtime calls recorded in a step.
     """
     estimated = estimate_host_scale(graph, slices, stacks)
     if unprofiled_ns is None:
@@ -140,11 +137,8 @@ class Curve:
         line between both ends and takes at most one step more than halving. A step's time consists of a few straight
         lines, so it needs 3 to 7 replays instead of 20.
 
-        Args:
-            low: an x at which the value is at most the target.
-            high: an x at which the value is at least the target.
-            rounds: the final interval is as narrow as after this many halvings, or the target is exceeded
-                by no larger part.
+        The value is at most the target at `low` and at least it at `high`. The final interval is as narrow as after
+        `rounds` halvings, or the target is exceeded by no larger part.
         """
         width, part = high - low, 2.0**-rounds
         a, b = self._around(target, low, high)
@@ -170,8 +164,6 @@ class Curve:
 
 
 class ScaledTime:
-    """A step's time as a function of the scales of host and device."""
-
     def __init__(self, takes: Takes) -> None:
         self._takes = takes
         self.of_host = Curve(lambda scale: takes(scale, 1.0))
@@ -179,18 +171,13 @@ class ScaledTime:
         self._of_device: dict[float, Curve] = {}
 
     def of_device(self, scale: float) -> Curve:
-        """Return the time by the device's scale, at this scale of the host."""
         return self._of_device.setdefault(scale, Curve(lambda stretch: self._takes(scale, stretch)))
 
 
 def scales(times: ScaledTime, estimated: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
     """Return the scales of host and device at which a step takes its real time.
 
-    Args:
-        times: the replayed step's time by the two scales.
-        estimated: the host's estimated scale if the step's time doesn't determine it.
-        target: the step's time without the profiler, ns.
-        rounds: accuracy, as a number of halvings of an interval.
+    The host's `estimated` scale counts if the step's time doesn't determine it; `rounds` is a number of halvings.
     """
     host = times.of_host
     scale = None if _insensitive(host, estimated, target) else _scale(host, target, rounds)
@@ -248,23 +235,14 @@ of the time of the others (1.35)."""
 
 
 def doubt(known_ns: float, nearest_ns: float, recorded_ns: float) -> str:
-    """Return what is doubtful about this time of a step; empty if nothing is.
-
-    Args:
-        known_ns: the step's time without the profiler, given or stored.
-        nearest_ns: the replayed step's time at the nearest plausible scales.
-    """
+    """Return what is doubtful about this time of a step; empty if nothing is."""
     if _off(known_ns, nearest_ns) < DOUBTED:
         return ""
     return f"Doubtful: {_comparison(known_ns, nearest_ns, recorded_ns)}. Results based on it may be off by as much."
 
 
 def refuse(known_ns: float, nearest_ns: float, recorded_ns: float) -> None:
-    """Refuse a user's time that can't be the recorded step's; arguments as for `doubt`.
-
-    Raises:
-        UsageError: the recorded step can't take that long.
-    """
+    """Refuse a user's time that can't be the recorded step's; arguments as for `doubt`."""
     if _off(known_ns, nearest_ns) >= REFUSED:
         raise UsageError(
             f"This can't be right: {_comparison(known_ns, nearest_ns, recorded_ns)}.",

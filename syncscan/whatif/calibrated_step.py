@@ -34,9 +34,8 @@ SLOWDOWN_EXPONENT = 0.4
 def slowdown(trace: Trace, busy: float) -> float:
     """Return how much longer kernels may take on this device if it works without pause: 0.15 is 15 %.
 
-    Args:
-        trace: trace with `clocks` in capture's table: power drawn in unprofiled steps, and the chip's limit, in W.
-        busy: part of those steps in which the device worked.
+    Read from `clocks` in capture's table: power drawn in unprofiled steps, and the chip's limit, in W; `busy` is the
+    part of those steps in which the device worked.
     """
     clocks = trace.info.capture.clocks.calibrated
     drawn, limit = clocks.power_w, clocks.power_limit_w
@@ -57,8 +56,7 @@ ONE_RANK = f"The step waits in its collectives for other ranks or the network: {
 class CalibratedStep:
     """The step as it is and without any findings, with one calibration.
 
-    Args:
-        number: a finding's id → its number in the graph.
+    `number` gives a finding's number in the graph by its id.
     """
 
     def __init__(
@@ -83,7 +81,6 @@ class CalibratedStep:
         """Factor from the replay's ns to reported µs."""
 
     def replay_of(self, graph: Graph) -> Replay:
-        """Return the replay of another graph of the same step, with the scales of this calibration."""
         return Replay(graph, self.replay.scale, self.replay.stretch)
 
     def after(self, removed: frozenset[int]) -> Steady:
@@ -98,9 +95,7 @@ class CalibratedStep:
     def prefetch(self, removals: Sequence[frozenset[int]], ranges: int = 0) -> None:
         """Replay the step without each of these sets at once, if many will be needed one by one.
 
-        Args:
-            removals: sets of numbers of findings.
-            ranges: number of sets, from the first, whose range will be needed too.
+        The range of the first `ranges` sets will be needed too.
         """
         with_range = removals[:ranges]
         replay, alternatives = self.replay, (*self.calibration.slack, self._hot)
@@ -118,9 +113,6 @@ class CalibratedStep:
         """Return the most that removing this finding can save, in µs: its waits, its calls and their ops, its copies.
 
         Each completion time is a maximum of others plus a duration, and no maximum moves further than its arguments.
-
-        Args:
-            number: number of the finding.
         """
         waited = self.after(already).waits.get(number, 0.0)
         return max(0.0, waited + self._gone.get(number, 0.0)) * self.unit
@@ -140,7 +132,7 @@ class CalibratedStep:
 
     @cached_property
     def _gone(self) -> dict[int, float]:
-        """Time that removing each finding takes out of a step besides its wait, in the replay's ns."""
+        """Time in the replay's ns that removing each finding takes out of a step besides its wait."""
         scale, stretch = self.replay.scale, self.replay.stretch
         return self._of_waits(
             lambda wait: scale * (wait.call_ns + wait.after_ns - wait.left_ns + wait.read_ns) + stretch * wait.copy_ns
@@ -152,7 +144,6 @@ class CalibratedStep:
         return self._of_waits(lambda wait: self.replay.scale * max(0.0, wait.op_ns - wait.read_ns))
 
     def _of_waits(self, time: Callable[[WaitEffect], float]) -> dict[int, float]:
-        """Return for each finding the sum of these times of its waits, mean per step."""
         times: dict[int, float] = {}
         count = max(1, len(self.graph.programs))
         for node in (node for program in self.graph.programs for node in program.nodes if isinstance(node, HostWait)):

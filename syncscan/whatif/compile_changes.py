@@ -33,12 +33,6 @@ class Launching(str, enum.Enum):
 
 
 def change_of(reached: Reach, how: Launching, costs: Costs) -> Change:
-    """Return what a compile changes of a step.
-
-    Args:
-        reached: the parts that a compile reaches.
-        how: compiled, or with CUDA graphs.
-    """
     paced, work = list[Paced](), list[tuple[int, float]]()
     for piece in reached.pieces if how is not Launching.EAGER else ():
         work += _work_left(piece, how, costs)

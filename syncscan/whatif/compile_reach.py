@@ -26,8 +26,6 @@ from syncscan.whatif.network_calls import network_calls
 
 
 class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Ops that one compiled graph holds."""
-
     trace: Trace
     ops: tuple[OutermostOp, ...]
     trains: bool
@@ -36,7 +34,6 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def interval(self) -> Interval:
-        """The time from its first op's begin to its last one's end."""
         return Interval(self.ops[0].begin, self.ops[-1].end)
 
     @cached_property
@@ -61,7 +58,6 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def fusion(self) -> Fusion:
-        """What a compile leaves of its launches."""
         return fusion(self.trace, self.ops)
 
     @property
@@ -104,7 +100,6 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
-    """Return what a compile of the network reaches of these steps."""
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = CompileBreaks(trace, findings, removed)
     pieces, eager = list[CompiledPiece](), list[CompiledPiece]()
@@ -159,7 +154,6 @@ def reach_of_graph(
 
 
 def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
-    """Return how long these intervals, ascending, last without the waits within them, in ns."""
     begins, ends = np.array(intervals, np.int64).reshape(-1, 2).T
     return float((ends - begins - waits.within(begins, ends)).sum())
 
@@ -208,12 +202,7 @@ class CompileBreaks:
         self.outside.sort()
 
     def split(self, run: Pass, before: Pass | None, trains: bool) -> Iterator[PassPart]:
-        """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
-
-        Args:
-            before: the one before it in its step, if there is any.
-            trains: whether its step has a backward pass.
-        """
+        """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is."""
         if not run.backward:
             yield from self._forward(run, trains)
         elif before is not None and not before.backward:
@@ -235,7 +224,6 @@ class CompileBreaks:
             yield from (one._replace(calls=calls) for one in held)
 
     def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
-        """Yield the parts of one call of a network."""
         begin, end = ops[0].begin, ops[-1].end
         met = self.inside[bisect_left(self.inside, begin, key=_time) : bisect_left(self.inside, end, key=_time)]
         begins = [op.begin for op in ops]
@@ -253,9 +241,6 @@ class CompileBreaks:
         One line that waits in several ops of a call is in a loop, unless each wait is in a call of its own. If the loop
         is in the network's own function, all of it behind the last break before the loop stays eager, whatever function
         waits; if it is in one that the network calls, the rest of the network is compiled.
-
-        Args:
-            places: the number of the op that each sync is in, and the sync.
         """
         by_line: dict[str, dict[int, InnerSync]] = {}
         for at, sync in places:

@@ -44,12 +44,6 @@ class EventEdge(msgspec.Struct, frozen=True):
 
 
 class Events:
-    """Finds what the stream waits in one trace wait for.
-
-    Args:
-        launches: the replayed launches.
-    """
-
     def __init__(self, trace: Trace, launches: Launches, within: Interval) -> None:
         self.trace, self.launches, self.within = trace, launches, within
         self.records = trace.cached(EventRecords)
@@ -57,7 +51,6 @@ class Events:
         self._on = dict(grouped(launches.tracks))
 
     def edges(self) -> list[EventEdge]:
-        """Return all edges from one stream to another, in time order."""
         rows = self.trace.where(is_stream_wait, *CALLS)
         ts = self.trace.slices.ts[rows]
         order = np.argsort(ts, kind="stable")

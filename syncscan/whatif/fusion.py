@@ -52,21 +52,13 @@ class Fusion(msgspec.Struct, frozen=True):
     stays of all that is fused with it."""
 
     def work(self, stay: float) -> list[tuple[int, float]]:
-        """Return the rows of device work that becomes shorter, each with the part of it that is left.
-
-        Args:
-            stay: the part that stays of the time that fused work took.
-        """
+        """Return the rows of device work that becomes shorter, each with the part left; fused work keeps `stay`."""
         left = ((row, min(max(least, stay * each), max(least, each))) for row, least, each in self.stays)
         return [*((row, 0.0) for row in self.gone), *left]
 
 
 def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
-    """Return what a compile leaves of these ops' launches.
-
-    Args:
-        ops: the ops of one compiled piece, in time order.
-    """
+    """Return what a compile leaves of these ops' launches."""
     library_ns, generated = 0, 0
     dropped_rows, stays = list[int](), list[tuple[int, float, float]]()
     for library, run in _runs(trace, ops):

@@ -45,8 +45,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
 
     Gains are µs of the unprofiled step where its time is known (`step.unprofiled_us`), else of the profiled one.
 
-    Returns:
-        The unchanged step and findings where the trace is missing too much of its steps for a verdict.
+    Gives the unchanged step and findings where the trace is missing too much of its steps for a verdict.
     """
     step = replace(step, unprofiled_us=projector.unprofiled_us)
     if not projector.replayable:

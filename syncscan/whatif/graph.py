@@ -137,7 +137,6 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def host_waits(self) -> tuple[HostWait, ...]:
-        """The nodes where its threads wait."""
         return tuple(node for node in self.nodes if isinstance(node, HostWait))
 
     @cached_property
@@ -152,7 +151,6 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def spared(self) -> dict[int, Spared]:
-        """Saved work by finding."""
         spared: dict[int, Spared] = {}
         for node in self.host_waits:
             wait, before = node.wait, spared.get(node.wait.finding, Spared(0.0, 0.0, 0.0))
@@ -207,5 +205,4 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def host_ns(self) -> float:
-        """Mean work of the step's own thread per step, without waits."""
         return float(np.mean([p.host_ns for p in self.programs])) if self.programs else 0.0

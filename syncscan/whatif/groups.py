@@ -36,7 +36,6 @@ class Set(msgspec.Struct, frozen=True):
 
     @property
     def a_change(self) -> float:
-        """Saving per finding."""
         return (self.before - self.after) / len(self.members)
 
 
@@ -48,11 +47,8 @@ def worth_removing(
 ) -> Iterator[Set]:
     """Yield the sets, each with those before it removed.
 
-    Args:
-        period: the replay; called a few hundred times at most.
-        candidates: numbers of the findings, longest waits first.
-        prefetch: called in advance with the sets that `period` will need, so that they are replayed together.
-        most: excludes needless replays: of a detector's 26 findings, three could save a hundredth each.
+    The `candidates` come longest wait first; `period` is called a few hundred times at most. `most` excludes needless
+    replays: of a detector's 26 findings, three could save a hundredth each.
     """
     candidates_left, removed = list(candidates[:WEIGHED]), frozenset[int]()
     least, per_change = WORTH * period(removed), EACH * period(removed)

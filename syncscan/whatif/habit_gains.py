@@ -20,13 +20,10 @@ SURE = 0.5
 
 
 def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit, ...]:
-    """Replay the step without each habit.
+    """Replay the step without each habit, and order the habits by gain.
 
-    If no replay takes the step's time, its habits get upper bounds.
-
-    Returns:
-        The habits with gains, ordered by gain; one without changes keeps its measured upper bound. Habits with less
-        gain than can be measured are left out.
+    If no replay takes the step's time, its habits get upper bounds. One without changes keeps its measured upper bound;
+    habits with less gain than can be measured are left out.
     """
     if not any(h.changes for h in habits) or not projector.replayable:
         return tuple(habits)

@@ -29,8 +29,6 @@ from syncscan.whatif.replay import Pace, PaceMark, ReplayState
 
 
 class SharedCollective(msgspec.Struct, frozen=True, eq=False):
-    """A collective as the job sees it."""
-
     ranks: tuple[int, ...]
     """Indices of the participating ranks."""
     took_ns: tuple[float, ...]
@@ -42,9 +40,7 @@ class SharedCollective(msgspec.Struct, frozen=True, eq=False):
 class Job(msgspec.Struct, frozen=True, eq=False):
     """All ranks' programs, step by step, and their collectives.
 
-    Args:
-        collectives: the joint collective by indices of rank and collective; one without it takes as long as observed.
-        alone_ns: observed lengths of collectives that weren't matched, by the same indices.
+    Joint collectives are by indices of rank and collective; one without it takes as long as observed (`alone_ns`).
     """
 
     graphs: tuple[RankGraph, ...]
@@ -77,11 +73,7 @@ NOTHING = JobRemoval()
 
 
 def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Sequence[int] | None = None) -> float:
-    """Return the time that a step of the job takes in the steady state, ns.
-
-    Args:
-        steps: which of the steps to cycle through; by default all.
-    """
+    """Return the time that a step of the job takes in the steady state, ns."""
     chosen = range(job.steps) if steps is None else steps
     if not chosen or not job.graphs:
         return 0.0
@@ -139,8 +131,6 @@ def _let_go(states: Sequence[_Rank], arrived: dict[SharedCollective, dict[int, f
 
 
 class _Rank(ReplayState):
-    """Completion times of one rank."""
-
     def __init__(self, job: Job, rank: int, scales: Scales, removal: JobRemoval) -> None:
         graph = job.graphs[rank]
         super().__init__(graph.threads, graph.streams, graph.events, scales.host, scales.device, removal.whole)
@@ -216,7 +206,6 @@ class _Rank(ReplayState):
         self.arrival = max(free, self.clock[node.thread] + self.stretch * node.latency_ns)
 
     def leave(self, end: float) -> None:
-        """Note that the collective it arrived at is done."""
         self.ends[self.stream] = end
         self.collective = self.stream, self.arrival, end
         self.pending.append((self.launched, end))
@@ -230,7 +219,6 @@ class _Rank(ReplayState):
         self.clock[node.thread] = max(free, awake) + self.scale * node.after_ns
 
     def _queue(self, thread: int, launches: int) -> None:
-        """Block the host while the launch queue is full."""
         self.launched += launches
         pending = self.pending
         while pending and pending[0][0] <= self.launched - LAUNCH_QUEUE:

@@ -46,12 +46,7 @@ STAYS_EAGER = (
 
 
 class Joint:
-    """Projects a step with syncs removed and launches replaced.
-
-    Args:
-        steps: the steps that are replayed, as recorded.
-        reached: where to keep what a compile reaches, by the findings removed; shared by ways that reach the same.
-    """
+    """Projects a step with syncs removed and launches replaced; ways that reach the same share `reached`."""
 
     def __init__(
         self,
@@ -71,7 +66,6 @@ class Joint:
         self._aside: dict[frozenset[str], Change] = {}
 
     def projection(self, removed: Sequence[Finding]) -> Projection:
-        """Project the step without these findings, launched so; times in µs."""
         ids = tuple(f.id for f in removed)
         if ids not in self._projected:
             self._projected[ids] = self._project(removed)
@@ -95,7 +89,6 @@ class Joint:
         )
 
     def breaking(self) -> tuple[Finding, ...]:
-        """Return the syncs within what would be compiled."""
         return self._reach([]).breaking
 
     def keeps_frames_eager(self) -> bool:
@@ -107,7 +100,6 @@ class Joint:
         return both(change_of(self._reach(removed), self.how, LIKELY), self._further(removed))
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
-        """Return the time of the step without these findings, in µs, without its range."""
         extent = self._reach(removed)
         _, likely, _ = self._eager_shares(extent)
         period = self._after(self._graph(extent, LIKELY, removed), removed).period
@@ -117,9 +109,6 @@ class Joint:
         """Return one step without these findings, launched so, launch by launch, as it is likely.
 
         What frames cost that stay eager is added to its end: where in the step that falls isn't known.
-
-        Args:
-            at: a time in ns; the replayed step around it or nearest to it is unfolded.
         """
         extent = self._reach(removed)
         replay = self.step.replay_of(self._graph(extent, LIKELY, removed))
@@ -130,7 +119,6 @@ class Joint:
         return replace(drawn, replayed_end=drawn.replayed_end + unplaced, unplaced=unplaced)
 
     def _numbers(self, removed: Sequence[Finding]) -> frozenset[int]:
-        """Return the numbers of the findings whose removal changes the step."""
         return frozenset(self.step.number[f.id] for f in removed) - self.step.behind
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
@@ -191,7 +179,6 @@ class Joint:
         return min(max(times.uncertainty or 0.0, UNSURE), MOST_UNSURE)
 
     def _others(self, reach: Reach, removed: Sequence[Finding]) -> Iterator[float]:
-        """Yield what else the step may take, in µs."""
         for graph in self._graphs(reach, removed):
             yield self._after(graph, removed).period * self.step.unit
         numbers = self._numbers(removed)

@@ -28,11 +28,7 @@ ALIKE = 0.8
 
 
 def network_calls(trace: Trace, ops: Sequence[OutermostOp]) -> int:
-    """Return how many calls of networks these ops of one forward pass are.
-
-    Args:
-        ops: the ops, in time order.
-    """
+    """Return how many calls of networks these ops of one forward pass are."""
     launching = [op for op in ops if op.work]
     products = np.array([any(map(is_product, op.inner)) for op in launching], np.bool_)
     if products.sum() < 2 * LEAST_PRODUCTS or len(launching) > MOST_OPS:
@@ -50,12 +46,9 @@ def network_calls(trace: Trace, ops: Sequence[OutermostOp]) -> int:
 def calls_of_one_network(trace: Trace, ops: Sequence[OutermostOp], waits: Sequence[int]) -> int:
     """Return how often these ops of a forward pass call one network, as far as they prove it; 1 without proof.
 
-    Proof is what lies between two waits and launches alike, or what repeats through the whole pass and has layers that
-    repeat in it: a network of layers is no such thing, since what is before and behind them comes once.
-
-    Args:
-        ops: the ops, in time order.
-        waits: when the program waits outside of its networks (ns, ascending).
+    Proof is what lies between two waits (of the program, outside of its networks) and launches alike, or what repeats
+    through the whole pass and has layers that repeat in it: a network of layers is no such thing, since what is before
+    and behind them comes once.
     """
     return max(_alike_parts(trace, ops, waits), _periods(trace, ops), network_calls(trace, ops))
 
@@ -74,7 +67,6 @@ def _alike_parts(trace: Trace, ops: Sequence[OutermostOp], waits: Sequence[int])
 
 
 def alike(one: Counter[int], other: Counter[int]) -> bool:
-    """Return whether two calls launch mostly the same kernels, by their names."""
     return 2 * (one & other).total() >= ALIKE * (one.total() + other.total())
 
 
@@ -99,7 +91,6 @@ def _periods(trace: Trace, ops: Sequence[OutermostOp]) -> int:
 
 
 def _longest_run(same: Bool) -> tuple[int, int]:
-    """Return where the longest run of True begins, and its length."""
     ends = np.flatnonzero(np.append(~same, True))
     runs = np.diff(np.append(-1, ends)) - 1
     at = int(runs.argmax())
@@ -140,7 +131,6 @@ def _has_layers(unit: Int64, products: Bool) -> bool:
 
 
 def _places(kinds: Int64, unit: Int64) -> list[int]:
-    """Return where a unit begins, without overlaps."""
     places, at = list[int](), 0
     while at + len(unit) <= len(kinds):
         if (kinds[at : at + len(unit)] == unit).all():

@@ -41,7 +41,7 @@ def obstacles(
     breaking: Sequence[Finding],
     in_source: Sequence[Obstacle] = (),
 ) -> tuple[Obstacle, ...]:
-    """Return what is in the way of a compile or a CUDA graph, the most severe first."""
+    """Return the obstacles, the most severe first."""
     if not steps:
         return ()
     found = (
@@ -90,8 +90,7 @@ def _first_reads(steps: Sequence[Interval], breaking: Sequence[Finding]) -> dict
 def _changed(trace: Trace, steps: Sequence[Interval], ends: dict[Interval, int]) -> tuple[int, int]:
     """Return how many of the network's kernels that all steps have by name have another size in some, and of how many.
 
-    Args:
-        ends: where not all of a step counts, up to when.
+    Where not all of a step counts, `ends` has up to when.
     """
     sized = [_kernels(trace, step, ends.get(step, step.end)) for step in steps]
     by_name = [_names(kernels) for kernels in sized]

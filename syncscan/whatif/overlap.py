@@ -61,11 +61,7 @@ def _shared(a: tuple[Int64, Int64], b: tuple[Int64, Int64]) -> float:
 
 
 def launched_in(trace: Trace, launches: Launches, glob: str) -> Bool:
-    """Return which launches belong to the scopes that match this glob: those on any thread while such a scope is open.
-
-    Raises:
-        UsageError: no scope of the trace has such a name.
-    """
+    """Return which launches belong to the scopes that match: those on any thread while such a scope is open."""
     s = trace.slices
     scopes = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(lambda n: fnmatchcase(n, glob)))
     if not len(scopes):

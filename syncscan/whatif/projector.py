@@ -44,11 +44,8 @@ NO_LAUNCHES = "Its steps launch nothing, so their bound can't be determined."
 class Projector:
     """One analyzed trace, ready to be projected: its graph, built once, and one calibrated replay for each step time.
 
-    Args:
-        trace: the trace with steps, or taken whole as one step.
-        unprofiled_us: the step's time without the profiler, where it is known.
-        integrity: data that the trace is missing; nothing is replayed if no verdict is possible.
-        measured: the step, as measured; without it nothing but host and device is taken to make it what it is.
+    Without `measured`, nothing but host and device is taken to make the step what it is. If `integrity` allows no
+    verdict, nothing is replayed.
     """
 
     def __init__(
@@ -71,17 +68,15 @@ class Projector:
 
     @cached_property
     def observed_ns(self) -> float:
-        """The step's time in the trace."""
         return step_period(self.trace)
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """The part of the step that isn't its own doing."""
         return surroundings_of(self.trace, self.findings, self.measured)
 
     @cached_property
     def obstacles(self) -> tuple[Obstacle, ...]:
-        """Obstacles to a compile, or to CUDA graphs; none of a step that is compiled already."""
+        """None of a step that is compiled already."""
         if not self.replayable or is_compiled(self.trace):
             return ()
         breaking = self.joint(Launching.REDUCE_OVERHEAD).breaking()
@@ -131,11 +126,7 @@ class Projector:
         return self.replayable and not unsettled(self.calibrated())
 
     def calibrated(self, step_ms: float | None = None) -> CalibratedStep:
-        """Use the step's unprofiled time as given, else as stored, else an estimate.
-
-        Raises:
-            UsageError: the recorded step can't take the time that is given.
-        """
+        """Use the step's unprofiled time as given, else as stored, else an estimate."""
         step_ns = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
         if step_ms:
             refuse(step_ms * 1e6, reach(self.graph, step_ms * 1e6), self.observed_ns)
@@ -144,11 +135,7 @@ class Projector:
     def doubt(self, step_ms: float | None = None) -> str:
         """Return what is doubtful about the step's time without the profiler, a sentence; empty where nothing is.
 
-        Args:
-            step_ms: the time, if a user gave it and capture didn't.
-
-        Raises:
-            UsageError: a user gave it, and the recorded step can't take it.
+        A time that a user gave (`step_ms`) and that the recorded step can't take is refused.
         """
         if self.unprofiled_us is None:
             return ""
@@ -192,12 +179,7 @@ class Projector:
         keep_timing: bool = False,
         launches: str | None = None,
     ) -> Projection:
-        """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`.
-
-        Raises:
-            UsageError: a selector is invalid or matches nothing; launches is unknown; the trace holds nothing to
-                replay, or a step that is compiled already; or the replay doesn't take the step's time.
-        """
+        """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`."""
         self._require_work(step_ms)
         chosen = select(self.findings, selectors)
         removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
@@ -210,11 +192,7 @@ class Projector:
         return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
 
     def _as_launched(self, projection: Projection) -> Projection:
-        """Return a projection with what it depends on, beside its syncs.
-
-        Raises:
-            UsageError: its way to launch raises.
-        """
+        """Return a projection with what it depends on, beside its syncs."""
         met = standing(self.obstacles, bool(projection.removed))
         if COMPILE in prevented(met) and projection.launches in (COMPILE, REDUCE_OVERHEAD):
             raise UsageError(f"{self.trace.info.path} gains nothing by a compile: {in_words(met)}", met[0].fix)
@@ -223,16 +201,10 @@ class Projector:
         return replace(projection, provided=f"Only once this is mended: {in_words(met)}")
 
     def _full_device(self, step: CalibratedStep) -> bool:
-        """Return whether the analysis says that the device is the limit."""
         own = frozenset(self.number[f.id] for f in self.findings if not f.diagnosis.intended)
         return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
 
     def joint(self, launches: str, step_ms: float | None = None) -> Joint:
-        """Return what projects syncs together with this way to launch.
-
-        Raises:
-            UsageError: the way to launch is unknown, or the step is compiled already.
-        """
         ways = [way.value for way in Launching]
         if launches not in ways:
             raise UsageError(f"{launches!r} is no way to launch.", f"Use one of {', '.join(ways)}.")
@@ -258,10 +230,6 @@ class Projector:
 
         The scope's device work waits for nothing and nothing waits for it, and the device does both at full speed: no
         pipeline does better. What real ones reach depends on how far the scope's kernels leave room for others.
-
-        Raises:
-            UsageError: no scope has such a name; the trace holds nothing to replay; or the replay doesn't take the
-                step's time.
         """
         self._require_work(step_ms)
         step = self.calibrated(step_ms)
@@ -283,15 +251,8 @@ class Projector:
     ) -> Schedule | None:
         """Return one step without the findings that these selectors name, launched so, launch by launch.
 
-        Args:
-            at: a time in ns; of the steps that are replayed, the one around it or the nearest.
-            step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-
-        Returns:
-            None where nothing can be replayed: no device work, or no launches.
-
-        Raises:
-            UsageError: a selector is invalid or matches nothing; launches is unknown; or the step is compiled already.
+        Of the steps that are replayed, the one around `at` (ns) or the nearest is taken. None where there is no device
+        work, or no launches.
         """
         if not self.integrity.verdict or not any(p.launches for p in self.graph.programs):
             return None
@@ -304,12 +265,7 @@ class Projector:
     def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
         """Return the step without these findings and with these changes, as the list of remedies replays them.
 
-        Args:
-            changes: the likely change of each habit that is dropped.
-            at: a time in ns; the replayed step around it or the nearest is the one that is drawn.
-
-        Returns:
-            None where nothing can be replayed.
+        `changes` has the likely change of each habit that is dropped. None where nothing can be replayed.
         """
         if not self.replayable or not any(p.launches for p in self.graph.programs):
             return None

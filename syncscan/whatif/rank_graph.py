@@ -41,13 +41,9 @@ MOST_STEPS = 6
 
 
 def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mapping[int, int]) -> RankGraph | None:
-    """Return the programs of a rank's steps.
+    """Return the programs of a rank's steps; None if nothing can be replayed.
 
-    Args:
-        places: row of a collective's kernel → its index among the rank's collectives.
-
-    Returns:
-        None if nothing can be replayed.
+    `places` gives a collective's index among the rank's collectives by the row of its kernel.
     """
     if not projector.replayable or not steps:
         return None

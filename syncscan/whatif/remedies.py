@@ -45,12 +45,8 @@ def remedies_of(
 
     What samples alone show has no place in the trace, so that it can't be replayed on top of the entries above it.
 
-    Args:
-        states: the states of the step, where launches hold it.
-        compiled: what a compile changes of the step without the syncs that break it.
-
-    Returns:
-        Empty where the step can't be replayed.
+    `compiled` is what a compile changes of the step without the syncs that break it. Empty where the step can't be
+    replayed.
     """
     if not projector.replayable:
         return ()

@@ -42,11 +42,7 @@ class PaceMark(NamedTuple):
 
 
 class Pace:
-    """Length of a cycle through the same steps, and whether the next ones will be as long.
-
-    Args:
-        begin: state at the first cycle's begin.
-    """
+    """Length of a cycle through the same steps, and whether the next ones will be as long."""
 
     def __init__(self, begin: PaceMark) -> None:
         self.last, self.took, self.steady, self.repeats, self._cycles = begin, -1.0, False, False, 1
@@ -103,20 +99,16 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def waiting(self) -> frozenset[int]:
-        """Numbers of the findings that wait in any of its programs."""
         return _waiting(self.graph.programs)
 
     @cached_property
     def known(self) -> dict[Question, Steady]:
-        """Answers to the questions replayed so far."""
         return {}
 
     def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
-        """Return some of its programs, or all of them."""
         return self.programs if steps is None else [self.programs[i] for i in steps]
 
     def recorded(self, steps: Sequence[int] | None) -> Sequence[StepProgram]:
-        """Return some of the graph's unscaled programs, or all of them."""
         return self.graph.programs if steps is None else [self.graph.programs[i] for i in steps]
 
     def question(self, removed: frozenset[int], steps: Sequence[int] | None, whole: bool) -> Question:
@@ -182,10 +174,8 @@ def steady(
     Streams share one device, and kernels that ran alone in the trace would slow each other down. So no step takes less
     time than the device worked in it, however its streams overlap.
 
-    Args:
-        removed: numbers of the findings whose waits are left out.
-        steps: programs to cycle through; default: all.
-        with_ops: whether the host's time in the ops around removed waits goes too.
+    Unless `steps` names some, it cycles through all programs; `with_ops` takes the host's time in the ops around
+    removed waits out too.
     """
     question = replay.question(removed, steps, with_ops)
     if question not in replay.known:
@@ -194,7 +184,6 @@ def steady(
 
 
 def _replayed(replay: Replay, question: Question) -> Steady:
-    """Return the steady state that answers a question; see `steady`."""
     steps, removed, with_ops = question
     programs = replay.chosen(steps)
     if not programs:
@@ -213,9 +202,7 @@ def _replayed(replay: Replay, question: Question) -> Steady:
 class ReplayState:
     """Completion times of each host thread, each stream and each event.
 
-    Args:
-        threads, streams, events: number of each.
-        whole: whether the host's time in the op around a removed wait goes too.
+    If `whole`, the host's time in the op around a removed wait goes too.
     """
 
     def __init__(
@@ -235,7 +222,6 @@ class ReplayState:
         return cls(graph.threads, len(graph.streams), graph.events, replay.scale, replay.stretch, whole)
 
     def ended(self) -> list[float]:
-        """Return when each thread and each stream is done."""
         return [*self.clock, *self.ends]
 
     def mark(self) -> PaceMark:

@@ -59,10 +59,7 @@ def find_steps(
 ) -> ReplayedSteps:
     """Choose the steps of a trace, or take it whole where it marks none, and find what is replayed of them.
 
-    Args:
-        trace: any trace; without runtime calls and device work there are no launches and no waits.
-        ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
-        chosen: the steps to replay; by default as many as MAX_STEPS at even ranks of length.
+    Scopes that match `ahead_of` get streams of their own for their device work, where nothing waits for it.
     """
     steps = _choose_steps(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
     around = _searched(steps)
@@ -125,7 +122,6 @@ def _shortened(launches: Launches, change: Change) -> Launches:
 
 
 def _within(trace: Trace, points: Sequence[NumberedPoint], steps: Sequence[Interval]) -> list[NumberedPoint]:
-    """Return those of these sync points that begin in one of these steps."""
     begun = trace.slices.ts[np.array([point.calls[0] for _, point in points], np.int64)]
     return [points[at] for at in np.flatnonzero(cover_of(steps).holds(begun)).tolist()]
 
@@ -163,11 +159,7 @@ slices of its own, if work is handed over to it."""
 def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
     """Return the logical thread of each of these tracks; the step's own thread is 0.
 
-    Args:
-        trace: any trace; without steps, the program's track with most launches and waits is the step's own.
-
-    Returns:
-        Number of the logical thread by track.
+    Without steps, the program's track with most launches and waits is the step's own.
     """
     main = trace.main_steps[0].track if trace.steps else program_track(trace, tracks)
     threads = {main: 0}

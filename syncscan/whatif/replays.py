@@ -42,9 +42,6 @@ def prefetch(removals: Iterable[Without], steps: Sequence[int] | None = None) ->
     """Replay the steps without each of these sets, so that `steady` has the answers.
 
     If there are few, nothing is replayed; `steady` does it on demand.
-
-    Args:
-        steps: programs to cycle through; default: all.
     """
     questions = dict.fromkeys((replay, replay.question(removed, steps, whole)) for replay, removed, whole in removals)
     new = [(replay, question) for replay, question in questions if question[1] and question not in replay.known]
@@ -142,7 +139,6 @@ class _StepAdvance(NamedTuple):
     queue: Float64
 
     def repeats(self, before: _StepAdvance, took: Float64) -> Bool:
-        """Return whether everything is later by the same time."""
         room = SAME * took
         alike = np.ones(len(took), bool)
         for now, then in ((self.ends, before.ends), (self.events, before.events)):
@@ -176,7 +172,6 @@ class _States:
         return _StepAdvance(np.stack([*self.clock, *self.ends]), np.stack(self.events), queue)
 
     def answer(self, at: int, took: float) -> Steady:
-        """Return the steady state of the question with this index, whose cycle takes this long."""
         replay, question = self.pairs[at]
         return replay.answer(question, took, {k: waited.item(at) for k, waited in self.waits.items()})
 
@@ -218,7 +213,6 @@ class _States:
         return now
 
     def _without(self, removal: _Removal, thread: int, now: Float64) -> None:
-        """Pass a wait where it is removed."""
         np.add(now, removal.left, out=self.clock[thread], where=removal.gone)
         if removal.saved is not None:
             self.ends[removal.copy] = self.ends[removal.copy] - removal.saved

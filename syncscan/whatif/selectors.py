@@ -16,9 +16,6 @@ def select(findings: Sequence[Finding], selectors: Sequence[str]) -> tuple[Findi
 
     `all` leaves out waits that are intended or not the program's own (severity `info`); select those by id. A scope
     glob matches any one scope of a finding, or all of them joined by `/`.
-
-    Raises:
-        UsageError: a selector is invalid, or matches nothing in this trace; the message lists similar names.
     """
     chosen: set[str] = set()
     for selector in selectors:

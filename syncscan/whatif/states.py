@@ -49,8 +49,6 @@ RULE, GRAPH = "launch-bound", "graph"
 
 
 class Together(NamedTuple):
-    """Findings, habits and the states of their step."""
-
     findings: tuple[Finding, ...]
     habits: tuple[Habit, ...]
     states: States | None
@@ -156,11 +154,7 @@ def _state(projection: Projection, removed: bool) -> ProjectedState:
 
 
 def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], least_us: float) -> Finding:
-    """Return a finding with its cost in the step whose network is compiled and that has no other syncs.
-
-    Args:
-        least_us: the compiled step's time without any of them.
-    """
+    """Return a finding with its cost in the step whose network is compiled and that has no other syncs (`least_us`)."""
     if finding.gain is None:
         return finding
     gain = max(0.0, joint.likely_us([f for f in program if f.id != finding.id]) - least_us)
@@ -200,11 +194,7 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
 
 
 def _within(segments: Sequence[Segment], most_us: float) -> tuple[Segment, ...]:
-    """Return the segments, whose gains come to no more than all launches of the step together gain.
-
-    Args:
-        segments: parts of the step's launches, each with what a graph of it alone gains.
-    """
+    """Return the segments, whose gains come to no more than all launches of the step together gain."""
     gains = [segment.gain for segment in segments if segment.gain]
     total = sum(gain.recoverable_us for gain in gains)
     if total <= most_us:

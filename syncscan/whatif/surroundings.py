@@ -19,8 +19,6 @@ MOSTLY = 0.5
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """Influences from outside of a step."""
-
     measured: StepSummary
     """The step as recorded."""
     waits_for_loader: bool = False
@@ -30,7 +28,6 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSummary) -> Surroundings:
-    """Return the influences from outside of this step; findings are numbered in order."""
     paced = loader_waits(trace) > PACED * measured.observed_us * 1e3
     behind = set[int]()
     for number, finding in enumerate(findings):
@@ -66,7 +63,6 @@ class Shares(msgspec.Struct, frozen=True):
 
 
 def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:
-    """Return the parts of the step that this replay implies for the measured one."""
     if not period_ns:
         return Shares()
     device = replay.stretch * 1e3 / period_ns

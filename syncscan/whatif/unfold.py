@@ -71,10 +71,9 @@ class _Recorder(ReplayState):
                 self._pause(move, since, host, waited)
 
     def _pause(self, move: Move, since: float, host: float, waited: float) -> None:
-        """Record what holds up the step's thread in this move, which began at `since` with `host` ns of its own work.
+        """Record what delays the step's thread in this move, which began at `since` with `host` ns of its own work.
 
-        Args:
-            waited: how long the move's finding had waited before it, ns.
+        The move's finding had `waited` ns before it.
         """
         if move[0] == WAIT:
             finding, interval = move[5], move[9].interval
@@ -85,22 +84,13 @@ class _Recorder(ReplayState):
 
 
 class StepSchedules:
-    """Unfolds the steps of one replay.
-
-    Args:
-        as_recorded: replay of the steps as recorded, where these are changed; their times are in proportion to it.
-    """
+    """Unfolds the steps of one replay; where steps are changed, times are in proportion to the replay `as_recorded`."""
 
     def __init__(self, steps: ReplayedSteps, replay: Replay, as_recorded: Replay | None = None) -> None:
         self.steps, self.replay, self.as_recorded = steps, replay, as_recorded or replay
 
     def schedule(self, at: int | None, removed: frozenset[int]) -> Schedule:
-        """Return one step without these findings.
-
-        Args:
-            at: a time in ns; the replayed step around it or nearest to it is unfolded.
-            removed: numbers of the findings.
-        """
+        """Return the replayed step around this time (ns), or the nearest to it, without these findings."""
         number = _nearest(self.steps.intervals, at)
         zero, moments, pauses, done, length = _moments(self.replay, number, removed)
         begin, end = self.steps.intervals[number]

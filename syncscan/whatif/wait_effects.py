@@ -140,12 +140,6 @@ class _Awaited(NamedTuple):
 
 
 class _EffectMeter:
-    """Measures the sync points of one trace.
-
-    Args:
-        launches: launches of the replayed steps.
-    """
-
     def __init__(self, trace: Trace, launches: Launches, points: Sequence[SyncPoint]) -> None:
         self.trace, self.launches, self.points = trace, launches, points
         calls = [call for point in points for call in point.calls]
@@ -200,10 +194,7 @@ class _EffectMeter:
 
     @property
     def awaited(self) -> list[_Awaited]:
-        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count.
-
-        An allocation waits for nothing, unless one of its name waited in this trace.
-        """
+        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count."""
         places = dict(zip(self.launches.streams, range(len(self.launches.streams)), strict=True))
         streams = [
             tuple(n for place, n in places.items() if p.awaited and place in p.awaited.streams) for p in self.points
@@ -268,11 +259,7 @@ LARGE = 1_000_000
 
 
 class Copies:
-    """The copies that some calls of a trace launch, and the speed of its link.
-
-    Args:
-        calls: rows of the calls in question.
-    """
+    """The copies that some calls of a trace launch, and the speed of its link."""
 
     def __init__(self, trace: Trace, calls: Sequence[int]) -> None:
         self.trace = trace
