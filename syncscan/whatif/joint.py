@@ -194,10 +194,10 @@ class Joint:
         if removed:
             yield self._graph(reach, LEAST, removed)
 
-    def _eager_shares(self, found: Reach) -> tuple[float, float, float]:
+    def _eager_shares(self, reach: Reach) -> tuple[float, float, float]:
         """Return the part by which passes that stay eager lengthen the step: at the least, likely and at the most."""
         least, likely, most = EAGER_FRAMES.get(self.how, (0.0, 0.0, 0.0))
-        eager_ns, period = found.eager_ns / max(1, len(self.steps.intervals)), self.step.before.period
+        eager_ns, period = reach.eager_ns / max(1, len(self.steps.intervals)), self.step.before.period
         share = min(1.0, self.step.replay.scale * eager_ns / period) if period else 0.0
         return share * least, share * likely, share * most
 

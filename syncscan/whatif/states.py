@@ -175,11 +175,11 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     ways = [best] if parted or best != REDUCE_OVERHEAD else [GRAPH, best]
     base = states.baseline_us
     most = base if habit.cost_us is None else habit.cost_us
-    each = []
+    gains = []
     for way in ways:
         p, limit = projector.joint(way).projection([]), most if way == GRAPH else base
-        each.append([min(max(0.0, us), limit) for us in (p.saving_us, *p.saving_range_us)])
-    likely, low, high = zip(*each, strict=True)
+        gains.append([min(max(0.0, us), limit) for us in (p.saving_us, *p.saving_range_us)])
+    likely, low, high = zip(*gains, strict=True)
     gain = HabitGain(likely[0], (min(low), max(high)), Basis.REPLAY)
     if gain.recoverable_us < REPEATABILITY * base:
         gain = replace(gain, recoverable_us=0.0)
