@@ -58,8 +58,6 @@ def blocks(fleet: Fleet) -> Iterator[Block]:
         yield Sentence((Span("! ", "warn"), story.missing))
     yield Sentence(story.summary)
     yield from map(to_do, story.then)
-    if fleet.ranks:
-        yield Sentence(("Next: ", command(_next(fleet, story.holders))))
     if story.remedies:
         yield Heading("What to change, by the gain of the whole job")
         yield Items(tuple(_remedy(number, t) for number, t in enumerate(story.remedies, 1)), WORST)
@@ -77,6 +75,8 @@ def blocks(fleet: Fleet) -> Iterator[Block]:
     if story.notes:
         yield Heading("Notes")
         yield Items(tuple(map(Item, story.notes)))
+    if fleet.ranks:
+        yield Sentence(("Next: ", command(_next(fleet, story.holders))))
 
 
 def _next(fleet: Fleet, holders: Sequence[HolderText]) -> tuple[str, ...]:

@@ -57,8 +57,18 @@ def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str
         if is_patch:
             text += "".join(_patch(block, color) for block in group if isinstance(block, Code))
         else:
-            text += written((part for block in group for part in renderables(block, width)), width, color)
+            text += written(_set_apart(group, width), width, color)
     return text
+
+
+def _set_apart(blocks: Iterable[Block], width: int) -> Iterator[RenderableType]:
+    """Yield what rich draws of the blocks, with an empty line between a table or list and the heading behind it."""
+    before: Block | None = None
+    for block in blocks:
+        if isinstance(before, (Grid, Items)) and isinstance(block, Heading) and block.level == 2:
+            yield Text("")
+        yield from renderables(block, width)
+        before = before if isinstance(block, Figure) else block
 
 
 def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:

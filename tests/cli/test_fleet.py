@@ -37,7 +37,7 @@ def error(*words: str | Path) -> BaseException | None:
 @pytest.mark.parametrize(
     ("form", "begins"),
     [
-        ("text", "job · 4 of 5 ranks"),
+        ("text", "Rank 0 delays the job"),
         ("json", '{\n  "schema": "syncscan.fleet/1"'),
         ("html", "<!doctype html>"),
         ("markdown", "### Rank 0 delay"),
@@ -92,7 +92,7 @@ def test_traces_are_read_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> 
         "--max-memory", "1G", "fleet", "a", "s3://b/*.gz", "--store", "d", "--jobs", "3", "--steps", "scope:it*"
     )
     assert result.exit_code == 0
-    assert "not read: job/rank4.json.gz" in result.stdout
+    assert "Traces left out\n  job/rank4.json.gz" in result.stdout
     del given["progress"]
     assert given == {
         "where": ("a", "s3://b/*.gz"), "out": "d", "jobs": 3, "scheduler": None, "max_memory": 10**9, "step_ms": None,

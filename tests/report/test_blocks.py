@@ -49,9 +49,9 @@ HOSTILE = "<script>\x1b[31m| [x](http://x) \u202e`\n## @team"
 
 
 def test_in_a_terminal():
-    """Places and commands aren't broken; a table has its columns."""
+    """Places and commands aren't broken; a table has its columns, and what is behind it a line of distance."""
     text = terminal.drawn(DOCUMENT, 60)
-    assert "A step takes 5 ms.\n→ Read it later.\n  result  the same\nPlaces\n" in text
+    assert "A step takes 5 ms.\n→ Read it later.\n  result  the same\n\nPlaces\n" in text
     assert "\ntrain.py:12  a|b         2 ms\n             each step\n" in text
     assert "train.py:7 waits\n    below\n 1. first\n +  more\n" in text
     assert "\n+``` new\n" in text
