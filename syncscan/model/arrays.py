@@ -47,13 +47,7 @@ def grouped(column: Any) -> Iterator[tuple[int, Int64]]:
 
 
 def looked_up(table: Any, places: Any, first: int = 0) -> Any:
-    """Return the entries of a table at these indices; unlike `take`, it doesn't first widen indices to 64 bits.
-
-    Args:
-        table: one-dimensional.
-        places: the places, as long as the trace, or nearly.
-        first: the number of the table's first place.
-    """
+    """Return a table's entries at indices that count from `first`; unlike `take`, it doesn't widen these to 64 bits."""
     entries = np.empty(len(places), table.dtype)
     for rows in blocks(len(places)):
         entries[rows] = table.take(places[rows] - first if first else places[rows])
@@ -63,9 +57,7 @@ def looked_up(table: Any, places: Any, first: int = 0) -> Any:
 def summed(column: Any, which: Any, count: int) -> Float64:
     """Return sums of a column per number below `count`; unlike `np.bincount`, it copies neither column as a whole.
 
-    Args:
-        column: int64, whose sums stay below 2**53, so that none is rounded.
-        which: the number of each, of the same length.
+    The column is int64, and its sums stay below 2**53, so that none is rounded.
     """
     if count > _BLOCK:  # summing per block would cost more than its rows
         return np.asarray(np.bincount(which, column, count), np.float64)
@@ -78,11 +70,8 @@ def summed(column: Any, which: Any, count: int) -> Float64:
 def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int32]:
     """Find and number the distinct pairs of two columns, ten times faster than `np.unique` of their rows.
 
-    Args:
-        first, second: of one length, numbers of 32 bits.
-
-    Returns:
-        The pairs in ascending order, one a row, and for each place of the columns the number of its pair.
+    Both hold numbers of 32 bits. The pairs ascend, one a row; the second array has, for each place of the columns, the
+    number of its pair.
     """
     if not len(first):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int32)
@@ -112,11 +101,7 @@ def numbered(codes: Any) -> tuple[Int64, Int32]:
 
 
 def median(values: Any) -> float:
-    """Return the median, as `np.median` does, without importing `numpy.ma`.
-
-    Args:
-        values: at least one number, none of them NaN.
-    """
+    """Return the median of at least one number, none NaN, as `np.median` does, without importing `numpy.ma`."""
     numbers = np.asarray(values)
     low, high = (len(numbers) - 1) // 2, len(numbers) // 2
     middle = np.partition(numbers, (low, high))
@@ -124,12 +109,7 @@ def median(values: Any) -> float:
 
 
 def quantile(values: Any, share: float) -> float:
-    """Return the interpolated quantile, as `np.quantile` does, without importing `numpy.ma`.
-
-    Args:
-        values: at least one number, none of them NaN.
-        share: from 0 to 1.
-    """
+    """Return the interpolated quantile of at least one number, none NaN, as `np.quantile` does, without `numpy.ma`."""
     ascending = np.sort(np.asarray(values, np.float64))
     at = share * (len(ascending) - 1)
     below = int(at)

@@ -103,7 +103,6 @@ class Collection(msgspec.Struct, frozen=True, array_like=True):
     generation: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
     def __post_init__(self) -> None:
-        """Reject a collection that ends before it begins."""
         if self.end_ns < self.begin_ns:
             raise ValueError("a collection ends before it begins")
 
@@ -223,11 +222,7 @@ class HostSamples(msgspec.Struct, frozen=True):
     threads: Annotated[tuple[SampledThread, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:
-        """Reject nodes that don't form a tree.
-
-        Raises:
-            ValueError: a node before its caller, or of no frame; or none has a sample.
-        """
+        """Reject nodes that don't form a tree: one before its caller, or of no frame; or all without a sample."""
         for number, node in enumerate(self.nodes):
             if not (-1 <= node.parent < number and 0 <= node.frame < len(self.frames)):
                 raise ValueError(f"Node {number} is in no tree")
@@ -236,7 +231,6 @@ class HostSamples(msgspec.Struct, frozen=True):
 
     @property
     def samples(self) -> int:
-        """Total number of samples."""
         return sum(node.own for node in self.nodes)
 
 
@@ -329,11 +323,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     spans: Annotated[tuple[RunSpan, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:
-        """Reject an impossible run.
-
-        Raises:
-            ValueError: a span of a phase that isn't there.
-        """
+        """Reject a span of a phase that isn't there."""
         if any(span.phase >= len(self.phases) or span.end_us < span.begin_us for span in self.spans):
             raise ValueError("a span without a phase")
 
@@ -432,11 +422,7 @@ NO_TABLE = CaptureTable()
 
 
 def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
-    """Return the table of a trace, and a sentence for each rejected part.
-
-    Args:
-        value: the value under the trace's key "syncscan": JSON as Python's values, of any shape; None without.
-    """
+    """Return the table from the value of a trace's key "syncscan", of any shape, and a sentence per rejected part."""
     if value is None:
         return NO_TABLE, ()
     if not isinstance(value, Mapping):

@@ -20,12 +20,7 @@ def duration(us: float, digits: int = 3) -> str:
 
 
 def within(us: float, limits: tuple[float, float] | None) -> str:
-    """Return a projected time with the digits that its range supports: `1.42 ms`, or `1.4 ms` in a wide one.
-
-    Args:
-        us: the time in µs.
-        limits: the range it lies in, in µs; None where it has none.
-    """
+    """Return a projected time, µs, with the digits that its range supports: `1.42 ms`, or `1.4 ms` in a wide one."""
     return duration(us, _digits(limits) if limits else 3)
 
 

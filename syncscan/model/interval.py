@@ -22,7 +22,6 @@ class Interval(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Length, ns."""
         return self.end - self.begin
 
     def touches(self, begin: int, end: int) -> bool:
@@ -30,7 +29,6 @@ class Interval(NamedTuple):
         return begin <= self.end and end >= self.begin
 
     def holds(self, ts: int) -> bool:
-        """Return whether this time (ns) lies in the interval."""
         return self.begin <= ts < self.end
 
 
@@ -43,14 +41,7 @@ class ThreadInterval(NamedTuple):
 
 
 def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
-    """Return the union of intervals sorted by start, as disjoint ascending ones.
-
-    Args:
-        starts: int64 ns, ascending.
-
-    Returns:
-        Starts and ends of the union; intervals that touch are one.
-    """
+    """Return the union of intervals sorted by start, as disjoint ascending ones; intervals that touch are one."""
     if not len(starts):
         return starts, ends
     reach = np.maximum.accumulate(ends)
@@ -82,9 +73,7 @@ class Cover:
     def within(self, begins: Int64, ends: Int64) -> Int64:
         """Return how much of each of these intervals is covered, ns; 0 for one that ends before it begins.
 
-        Args:
-            begins: ascending.
-            ends: the ends, as many as the begins, in any order.
+        The begins ascend; the ends may come in any order.
         """
         if not len(begins):
             return begins
@@ -106,13 +95,11 @@ class Cover:
         return times[some] if some.stop <= len(times) else np.append(times[some], _NEVER)
 
     def holds(self, times: Int64) -> Bool:
-        """Return which of these times (ns) are covered."""
         over = np.searchsorted(self.ends, times, side="right")
         held: Bool = np.append(self.starts, _NEVER).take(over) <= times
         return held
 
     def without(self, other: Cover) -> Cover:
-        """Return the part of the intervals that the other doesn't cover."""
         bounds = self.starts, self.ends, other.starts, other.ends
         turns = np.concatenate(bounds)
         order = np.argsort(turns, kind="stable")  # quick, as each of the four ascends

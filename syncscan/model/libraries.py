@@ -68,8 +68,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<inside>.+)")
 def is_library(file: str) -> bool:
     """Return whether a file isn't the user's own, but a library's, the standard library's or generated (`<string>`).
 
-    Args:
-        file: as the profiler names it (`torch/nn/functional.py`) or as Python does (an absolute path, on Windows too).
+    It is named as by the profiler (`torch/nn/functional.py`) or as by Python (an absolute path, on Windows too).
     """
     path = file.replace("\\", "/")
     if path.endswith(_DEMO) or path.startswith("<ipython-input"):
@@ -85,9 +84,7 @@ def is_library(file: str) -> bool:
 def in_package(file: str, package: str) -> bool:
     """Return whether a file is this one or lies in this package, compared folder by folder: gpytorch isn't torch.
 
-    Args:
-        file: the file, as for `is_library`.
-        package: a folder or a file from the package's root on, `torch/distributions` or `torch/serialization.py`.
+    A package is a folder or a file from its root on, `torch/distributions` or `torch/serialization.py`.
     """
     path, wanted = file.replace("\\", "/"), package.split("/")
     installed = _INSTALLED.match(path) or _WINDOWS.match(path)
@@ -100,8 +97,7 @@ def in_package(file: str, package: str) -> bool:
 def path_in_package(file: str) -> str:
     """Return a library's file relative to its package's root, as in every environment: `transformers/trainer.py`.
 
-    Args:
-        file: as for `is_library`; a file outside of an environment is left as it stands, with forward slashes.
+    A file outside of an environment is left as it stands, with forward slashes.
     """
     path = file.replace("\\", "/")
     installed = _INSTALLED.match(path) or _WINDOWS.match(path)
@@ -113,9 +109,6 @@ def package_of(file: str) -> str | None:
     """Return the top-level package of a library's file; `python` for the standard library and generated code.
 
     None for the user's own files. Code that torch's compiler wrote belongs to torch.
-
-    Args:
-        file: the file, as for `is_library`.
     """
     path = file.replace("\\", "/")
     if "/torchinductor_" in path:
@@ -129,11 +122,7 @@ def package_of(file: str) -> str | None:
 
 @lru_cache(_KEPT)
 def passes_on(file: str) -> bool:
-    """Return whether a library's file only passes calls on, so that its caller decides what happens in it.
-
-    Args:
-        file: the file of a library, as for `is_library`.
-    """
+    """Return whether a library's file only passes calls on, so that its caller decides what happens in it."""
     path = path_in_package(file).removeprefix("./")
     standard = _parts(path)[0].removesuffix(".py") in _STANDARD
     helps = any(in_package(file, package) for package in _HELPERS)

@@ -28,20 +28,14 @@ class ProcessGroup(msgspec.Struct, frozen=True):
 def group_text(name: str, ranks: str, peer: int | None) -> str:
     """Return a text that represents a group among a trace's strings; empty without a name.
 
-    Args:
-        ranks: its list of ranks, as the trace has it.
-        peer: the other rank of a send or receive.
+    `ranks` is the list as the trace has it, `peer` the other rank of a send or receive.
     """
     return json.dumps([name, ranks, peer]) if name or ranks else ""
 
 
 @lru_cache(1 << 10)
 def group_of(text: str) -> ProcessGroup:
-    """Return the group that a text represents.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return the group that a text of `group_text` represents."""
     parts = json.loads(text)
     if not (isinstance(parts, list) and [type(part) for part in parts[:2]] == [str, str] and len(parts) == 3):
         raise ValueError("a process group is none")

@@ -177,19 +177,13 @@ class Projects(Protocol):
 
     def whatif(
         self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None
-    ) -> Projection:
-        """Project the step without the findings that these selectors name, launched so."""
-        ...
+    ) -> Projection: ...
 
-    def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline:
-        """Return an upper bound on the saving if a scope ran a step ahead."""
-        ...
+    def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline: ...
 
     def schedule(
         self, selectors: Sequence[str], *, at: int | None, step_ms: float | None, launches: str | None
-    ) -> Schedule | None:
-        """Return one step without these findings, launched so, launch by launch."""
-        ...
+    ) -> Schedule | None: ...
 
     def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
         """Return the step without these findings, by id, and with these changes; None where nothing can be replayed."""

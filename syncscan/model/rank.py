@@ -210,7 +210,6 @@ class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 def encoded(rank: RankAnalysis) -> bytes:
-    """Return a rank as JSON."""
     try:
         return msgspec.json.encode(rank)
     except UnicodeEncodeError:  # the file's name holds bytes that aren't UTF-8
@@ -218,11 +217,7 @@ def encoded(rank: RankAnalysis) -> bytes:
 
 
 def decoded(text: bytes) -> RankAnalysis:
-    """Decode a rank.
-
-    Raises:
-        ValueError: it isn't one, or of another version.
-    """
+    """Return the rank in a text; a ValueError where it is none, or of another version."""
     rank = msgspec.json.decode(text, type=RankAnalysis)
     if rank.version != VERSION:
         raise ValueError(f"version {rank.version}")

@@ -73,7 +73,6 @@ def api_name(name: str) -> str:
 
 
 def is_launch(name: str) -> bool:
-    """Return whether a call launches a kernel."""
     return _LAUNCH.search(name) is not None
 
 
@@ -83,12 +82,10 @@ def is_graph_launch(name: str) -> bool:
 
 
 def is_event_record(name: str) -> bool:
-    """Return whether the call records an event on a stream."""
     return _is(_RECORD, name)
 
 
 def is_event_query(name: str) -> bool:
-    """Return whether the call asks if an event is reached, without waiting."""
     return _is(_EVENT_QUERY, name)
 
 
@@ -98,7 +95,6 @@ def is_query(name: str) -> bool:
 
 
 def is_elapsed_time(name: str) -> bool:
-    """Return whether the call reads the time between two events."""
     return _is(_ELAPSED_TIME, name)
 
 
@@ -108,7 +104,6 @@ def is_stream_wait(name: str) -> bool:
 
 
 def is_device_synchronize(name: str) -> bool:
-    """Return whether a call blocks the host until the whole device is done."""
     return _is(_DEVICE_SYNCHRONIZE, name)
 
 
@@ -118,12 +113,10 @@ def is_queue_finish(name: str) -> bool:
 
 
 def is_event_synchronize(name: str) -> bool:
-    """Return whether a call blocks the host until an event is reached."""
     return _is(_EVENT_SYNCHRONIZE, name)
 
 
 def is_stream_synchronize(name: str) -> bool:
-    """Return whether a call blocks the host until a stream is done."""
     return _is(_STREAM_SYNCHRONIZE, name)
 
 
@@ -148,7 +141,6 @@ def is_async_copy(name: str) -> bool:
 
 
 def is_copy(name: str) -> bool:
-    """Return whether a call is a blocking or an asynchronous copy."""
     return is_blocking_copy(name) or is_async_copy(name)
 
 
@@ -178,7 +170,6 @@ def unmaps(name: str) -> bool:
 
 
 def pins(name: str) -> bool:
-    """Return whether a call pins or unpins host memory."""
     return _is(_PIN, name)
 
 

@@ -91,12 +91,7 @@ class StoredContext(msgspec.Struct, frozen=True):
 
 
 def packed(columns: Mapping[str, Any], level: int) -> Packed:
-    """Pack integer arrays of one length.
-
-    Args:
-        columns: name → array.
-        level: compression level of zlib, 1 to 9.
-    """
+    """Pack integer arrays of one length, compressed by zlib at this level."""
     rows = max((len(column) for column in columns.values()), default=0)
     return Packed(rows=rows, columns={name: _pack(name, column, level) for name, column in columns.items()})
 
@@ -107,14 +102,7 @@ def _pack(name: str, column: Any, level: int) -> bytes:
 
 
 def unpacked(stored: Packed, types: Mapping[str, Any]) -> dict[str, Any]:
-    """Unpack the arrays, writable and in native byte order.
-
-    Args:
-        types: name → numpy type of each column that there must be.
-
-    Raises:
-        ValueError: a column is missing, unexpected, packed wrongly, or has another length.
-    """
+    """Unpack the arrays, writable and in native byte order; a ValueError unless all columns are there and undamaged."""
     if stored.columns.keys() != types.keys():
         raise ValueError(f"its columns aren't {', '.join(types)}")
     return {name: _unpack(name, stored, np.dtype(kind)) for name, kind in types.items()}

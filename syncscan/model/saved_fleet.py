@@ -40,11 +40,7 @@ def document(fleet: Fleet) -> dict[str, Any]:
 
 
 def fleet_of(text: bytes) -> Fleet:
-    """Return the job of a document, without the data that a replay needs.
-
-    Raises:
-        ValueError: it is none, or of another schema.
-    """
+    """Return the job of a document, without the data that a replay needs; a ValueError for another schema."""
     head = msgspec.json.decode(text, type=_Document)
     if head.schema != SCHEMA:
         raise ValueError(f"its schema is {head.schema!r}, not {SCHEMA!r}")

@@ -147,7 +147,6 @@ _FIXES = {
 
 
 def in_words(obstacles: Sequence[Obstacle]) -> str:
-    """Return the obstacles as a sentence; empty without any."""
     text = "; ".join(obstacle.clause for obstacle in obstacles)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

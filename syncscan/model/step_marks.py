@@ -63,8 +63,7 @@ class StepMark(msgspec.Struct, frozen=True):
 def step_mark(name: str) -> StepMark | None:
     """Return the step that a range of this name marks; None for any other range.
 
-    Args:
-        name: the name, as in the trace: `execute_context_0(0)_generation_32(32)`, `step[DECODE bs=32]`.
+    Such names are `execute_context_0(0)_generation_32(32)` and `step[DECODE bs=32]`.
     """
     if len(name) > _LONGEST:
         return None

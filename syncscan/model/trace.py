@@ -156,11 +156,9 @@ class Frames(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def end(self) -> Int64:
-        """`ts + dur`, int64 nanoseconds, per row."""
         return self.ts + self.dur
 
     def select(self, mask: Bool) -> Frames:
-        """Return the frames that a mask marks."""
         return Frames(self.name[mask], self.track[mask], self.ts[mask], self.dur[mask])
 
 
@@ -243,7 +241,6 @@ class Trace(Caching, frozen=True, eq=False):
     steps_found: StepsFound = NO_STEPS
 
     def name(self, row: int) -> str:
-        """Return the name of the slice in this row."""
         return self.strings[self.slices.name.item(row)]
 
     def ancestors(self, row: int) -> list[int]:
@@ -512,7 +509,6 @@ class Trace(Caching, frozen=True, eq=False):
         return np.array([step.ts for step in self.steps], np.int64)
 
     def track_rows(self, track: int) -> slice:
-        """Return the range of rows on this track."""
         return slice(*self._track_bounds[track : track + 2])
 
     @cached_property

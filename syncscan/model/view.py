@@ -51,14 +51,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def shown(view: View, findings: Sequence[Finding], habits: Sequence[Habit], step_us: float) -> Shown:
-    """Apply a view option by option: what two options hide counts for the first.
-
-    Args:
-        view: the filters and the order to apply.
-        findings: the findings of an analysis, in its order.
-        habits: all habits, in the same way.
-        step_us: the step that savings are parts of, in µs.
-    """
+    """Apply a view option by option: what two options hide counts for the first."""
     left = ranked(findings, habits)
     hidden = []
     for option, keeps in _options(view, step_us):
