@@ -24,16 +24,7 @@ from syncscan.rules.pages import habit_page
 def find(
     trace: Trace, findings: Sequence[Finding], step: StepSummary, sampled: SampledHost | None = None
 ) -> tuple[tuple[Habit, ...], tuple[str, ...]]:
-    """Find the habits of a trace.
-
-    Args:
-        trace: any trace; without timed steps it has no habits.
-        step: the measured step, with the unprofiled time if known.
-        sampled: samples of the step's thread, if capture took some.
-
-    Returns:
-        The habits, costliest first, and warnings that name rules that raised and were skipped.
-    """
+    """Return the habits, costliest first (none without timed steps), and warnings that name rules that raised."""
     context = Context(trace, tuple(findings), step, sampled)
     if not trace.steps or not context.period_us or not len(trace.device_rows):
         return (), ()

@@ -45,7 +45,6 @@ class Context(Caching, frozen=True):
 
     @property
     def count(self) -> int:
-        """Number of recorded steps."""
         return len(self.trace.steps)
 
     @property
@@ -113,12 +112,7 @@ class Context(Caching, frozen=True):
         return len(self.launch_calls) / self.count
 
     def rows(self, category: Category, wanted: Callable[[str], Any], *, main: bool = True) -> list[int]:
-        """Return the rows of this category inside the steps with a wanted name, in time order.
-
-        Args:
-            wanted: called once per distinct name.
-            main: whether only the steps' own threads count.
-        """
+        """Return rows of this category in the steps with a wanted name, in time order; `main`: of steps' threads."""
         s = self.trace.slices
         rows = self.trace.where(wanted, category)
         if not len(rows):
@@ -137,7 +131,6 @@ class Context(Caching, frozen=True):
         return mask
 
     def inside(self, ts: Int64) -> Bool:
-        """Return which of these times lie in a step."""
         return self._in_steps.holds(ts)
 
     def step_of(self, ts: Any) -> Any:
@@ -146,7 +139,6 @@ class Context(Caching, frozen=True):
 
     @cached_property
     def begins(self) -> Int64:
-        """When each step begins, ns."""
         return np.array([step.begin for step in self.steps], np.int64)
 
     @cached_property
@@ -178,11 +170,8 @@ class Context(Caching, frozen=True):
     def least_us(self, launches: float, mean_ns: float, intervals: Sequence[ThreadInterval]) -> float:
         """Return the least host time per step of thousands of launches, in µs, for a step of unknown time.
 
-        0 for fewer launches, and if the device is busy meanwhile or kernels take longer than their launches.
-
-        Args:
-            mean_ns: mean length of a kernel.
-            intervals: where the launches are made.
+        0 for fewer launches, and if the device is busy meanwhile or kernels (`mean_ns`) take longer than their
+        launches.
         """
         if launches < THOUSANDS or mean_ns > HELD * LEAST_NS:
             return 0.0
@@ -290,7 +279,6 @@ class Context(Caching, frozen=True):
         )
 
     def by_scope(self, rows: Iterable[int]) -> list[list[int]]:
-        """Return these host slices grouped by the scopes around them."""
         groups: dict[tuple[str, ...], list[int]] = {}
         for row in rows:
             groups.setdefault(self.scope(row), []).append(row)

@@ -74,11 +74,7 @@ class GraphBreaks(msgspec.Struct, frozen=True):
 
 
 def capturable(context: Context, calls: Int64, breaks: GraphBreaks) -> list[Capturable]:
-    """Return the parts of the steps with enough of these launches to be worth a graph, in time order.
-
-    Args:
-        calls: rows of launching calls, in time order.
-    """
+    """Return the parts of the steps with enough of these launches to be worth a graph, in time order."""
     if not len(calls):
         return []
     part = np.searchsorted(breaks.at, context.trace.slices.ts[calls], side="right")
@@ -159,11 +155,7 @@ Changes = Callable[[Sequence[LaunchRun]], tuple[Change, ...]]
 
 
 def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval] = ()) -> list[LaunchRun]:
-    """Return the launches of the parts, split where the phase changes, in time order.
-
-    Args:
-        parts: the parts that a graph can hold.
-    """
+    """Return the launches of the parts, split where the phase changes, in time order."""
     if not parts:
         return []
     s, trace = context.trace.slices, context.trace
@@ -185,11 +177,7 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
 
 
 def segments(context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, changes: Changes) -> tuple[Segment, ...]:
-    """Return segments, each of the runs at the same place of every step, longest first.
-
-    Args:
-        runs: the runs in time order.
-    """
+    """Return segments, each of the runs at the same place of every step, longest first."""
     groups: dict[tuple[Phase, int], list[LaunchRun]] = defaultdict(list)
     met: dict[tuple[int, Phase], int] = defaultdict(int)
     for run in runs:

@@ -96,7 +96,6 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def spent_on(sampled: SampledHost, kind: WorkKind) -> Spent:
-    """Return what this kind of work takes per step."""
     known = kinds(sampled.nodes)
     own = [node for node, other in zip(sampled.nodes, known, strict=True) if other is kind]
     begins = [n for n, k in zip(sampled.nodes, known, strict=True) if k is kind and _of(known, n.parent) is not kind]

@@ -15,10 +15,8 @@ def waiting_for(
 ) -> Iterable[Habit]:
     """Yield the habit if such a loader's scopes on the steps' thread leave the device idle for a notable time.
 
-    Args:
-        kind: tells whether a scope of this name is such a loader's `__next__`.
-        took: the sentence for how long it takes, with `{ms}` for the figure.
-        remaining: parts of its time that may remain: the likely one, with the most saved, with the least saved.
+    `took` is the sentence for how long it takes, with `{ms}` for the figure; `remaining` are parts of its time that may
+    remain: the likely one, with the most saved, with the least saved.
     """
     rows = context.outermost(context.rows(Category.ANNOTATION, kind))
     idle = context.idle_us(rows) * context.host_scale

@@ -46,7 +46,6 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _calls(context: Context) -> list[int]:
-    """Return the rows of such calls on the threads that launch work, in time order."""
     s, trace = context.trace.slices, context.trace
     calling = (Category.RUNTIME, Category.DRIVER)
     rows = [

@@ -107,7 +107,6 @@ def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
 
 
 def _in_product(context: Context, calls: Int64) -> Bool:
-    """Return which of these calls lie in a matrix product's op."""
     trace = context.trace
     product = np.zeros(len(trace.slices), np.bool_)
     product[trace.where(PRODUCTS.__contains__, Category.CPU_OP)] = True
