@@ -17,9 +17,7 @@ from syncscan.model.lint_warning import AllowedWarning, LintResult, LintWarning
 def exempt(linted: LintResult, entries: Sequence[Allowance], today: datetime.date) -> LintResult:
     """Return the results with the warnings that an entry permits moved to the allowed ones.
 
-    Args:
-        entries: the allow-list's entries; one for an op matches no lint warning, as no op ran.
-        today: an entry counts up to the day on which it expires.
+    An entry for an op matches none, as no op ran; one that expires counts up to that day.
     """
     warnings, allowed, notes = [], list(linted.allowed), list(linted.notes)
     for warning in linted.warnings:

@@ -39,7 +39,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def key(self) -> Key:
-        """Return the key of a site."""
         return Key(self.scope, without_vendor(self.op), self.phase, False, self.user, self.in_library, self.exact)
 
 
@@ -64,11 +63,6 @@ EMPTY = Baseline(schema="syncscan.baseline/1", known=())
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline from its file.
-
-    Raises:
-        UsageError: it isn't there, or no baseline that this version reads.
-    """
     again = "Write it with --update-baseline."
     try:
         with path.open("rb") as file:
@@ -82,11 +76,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def baseline_of(checked: Iterable[Analysis | Fleet], verdicts: Iterable[CheckVerdict] = ()) -> Baseline:
-    """Return a baseline of all syncs and races in these recordings or this job, except those that are exempt anyway.
-
-    Args:
-        verdicts: on these, without a baseline.
-    """
+    """Return a baseline of all syncs and races in these but those that the verdicts, made without one, exempt."""
     checked, verdicts = tuple(checked), tuple(verdicts)
     exempt = {e.finding.id for verdict in verdicts for e in verdict.exempt}
     exempt_races = {e.race.id for verdict in verdicts for e in verdict.exempt_races}

@@ -39,11 +39,6 @@ _ORDER = (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE, SiteStatus.OCCASI
 
 
 def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
-    """Return the differences between two states of a program.
-
-    Args:
-        before: recordings of the earlier state, one or more.
-    """
     result = _compared(Recordings(before), Recordings(after))
     different = unrelated(before, after, result.changes)
     return replace(
@@ -55,7 +50,6 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
 
 
 def diff_jobs(before: Fleet, after: Fleet) -> Diff:
-    """Return the differences between two states of a job."""
     return _compared(JobState(before), JobState(after))
 
 

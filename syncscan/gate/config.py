@@ -73,14 +73,7 @@ def found_from(folder: Path) -> Path | None:
 
 
 def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
-    """Return the rules of a project.
-
-    Args:
-        path: its pyproject.toml, or any other TOML file with `[tool.syncscan]`.
-
-    Raises:
-        UsageError: the file or table doesn't exist, or has an invalid value.
-    """
+    """Return the rules of a project, from its pyproject.toml or any other TOML file with `[tool.syncscan]`."""
     table = _table(path)
     if table is None:
         raise UsageError(f"{path} has no [tool.syncscan].", "Add one, or give limits as options.")
@@ -104,11 +97,7 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
 
 
 def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
-    """Parse a limit given as an option: `recoverable=2%`, or of some syncs, `scope:loss*,syncs=0` (by `SELECTORS`).
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Parse a limit given as an option: `recoverable=2%`, or of some syncs, `scope:loss*,syncs=0` (by `SELECTORS`)."""
     pairs = [part.strip() for part in text.split(",")]
     by, _, glob = pairs.pop(0).partition(":") if ":" in pairs[0] else ("", "", "")
     values = dict(pair.partition("=")[::2] for pair in pairs)
@@ -126,11 +115,7 @@ def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
 
 
 def share(value: float | str | None, location: str, name: str = "recoverable") -> float | None:
-    """Return a fraction of the step, from a number up to 1 or text such as `2%`.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Return a fraction of the step, from a number up to 1 or text such as `2%`."""
     if value is None or (isinstance(value, float) and value <= 1):
         return value
     try:

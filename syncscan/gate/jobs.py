@@ -61,7 +61,6 @@ class JobState(State):
 
     @cached_property
     def sites(self) -> Mapping[Key, Site]:
-        """Its findings by place, over rules and ranks."""
         groups: defaultdict[Key, list[Finding]] = defaultdict(list)
         for finding in self.findings:
             groups[key_of(finding)].append(finding)

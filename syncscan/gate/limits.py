@@ -29,16 +29,7 @@ DEFAULT = Limit(syncs=0)
 def check(
     checked: Analysis | Fleet, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
 ) -> CheckVerdict:
-    """Check one recording, or the ranks of a job, against the rules of a project.
-
-    Args:
-        rules: limits and exceptions.
-        source_text: where comments are looked for.
-        today: an exception counts up to the day on which it expires.
-
-    Raises:
-        UsageError: a limit is by owner, which a job's findings don't tell.
-    """
+    """Check one recording, or the ranks of a job, against the rules of a project."""
     comments = Written(source_text)
     verdict = _check(state_of(checked), rules, baseline, comments, today)
     if isinstance(checked, Fleet):
@@ -98,11 +89,7 @@ def sort_out(
 ) -> SortedOut:
     """Separate findings that count from those exempt by the allow-list, a comment or the baseline.
 
-    Args:
-        findings: all there are; those that are meant neither count nor are exempt.
-        rules: the rules with the allow-list.
-        baseline_reasons: id → reason, of what the baseline knows.
-        today: an exception counts up to the day on which it expires.
+    Findings that are meant neither count nor are exempt. An exception counts up to the day on which it expires.
     """
     used: set[int] = set()
     exempt: list[Exempt] = []
@@ -128,7 +115,6 @@ def sort_out(
 
 
 def _still_known(entry: Entry) -> str:
-    """Return the note on a baseline entry that no longer matches."""
     return f"The baseline's {entry.rule} ({entry.op}) no longer occurs: --update-baseline removes it."
 
 
@@ -197,7 +183,6 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 
 
 def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Iterator[Violation]:
-    """Yield the violations of one limit."""
     selected = tuple(f for f in counted if _within(limit, f))
     worst = tuple(sorted(selected, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
     for sentence in _exceeded(limit, selected, state) if selected else ():
@@ -206,7 +191,6 @@ def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Itera
 
 
 def _within(limit: Limit, finding: Finding) -> bool:
-    """Return whether a limit applies to this finding."""
     attribution = finding.where
     names = {
         "": ("",),

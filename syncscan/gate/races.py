@@ -36,13 +36,7 @@ class CheckedRaces(msgspec.Struct, frozen=True, kw_only=True):
 def check_races(
     analysis: Analysis, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date
 ) -> CheckedRaces:
-    """Check the races of one dry run; those of a recording, which are less certain, only where races are limited.
-
-    Args:
-        analysis: of the dry run or recording; a note says of a recording that it shows few races.
-        rules: the limit of races, and the allow-list.
-        today: an exception counts up to the day on which it expires.
-    """
+    """Check the races of one dry run; those of a recording, which are less certain, only where races are limited."""
     recorded = not analysis.trace.info.capture.pretended
     if recorded and rules.races is None:
         return CheckedRaces()

@@ -20,11 +20,7 @@ _Pair = tuple[list[Finding], list[Finding]]
 
 
 def liken(dry: Analysis, recording: Analysis) -> Analysis:
-    """Return the dry run with its findings' costs in a recording, costliest first; findings not in it come last.
-
-    Args:
-        recording: the recording of a recording of the same code, of this size or another.
-    """
+    """Return the dry run with its findings' costs in a recording, costliest first; findings not in it come last."""
     pairs = list(_pairs(dry, recording))
     counterparts = {f.id: _counterpart(f, pair, dry.trace, recording) for pair in pairs for f in pair[0] if pair[1]}
     seen = {f.id for dry_findings, recorded in pairs if dry_findings for f in recorded}

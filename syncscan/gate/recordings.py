@@ -68,7 +68,6 @@ class Recordings(State):
 
     @cached_property
     def timings(self) -> Sequence[Timing]:
-        """The step's times in each recording."""
         return [
             Timing(
                 observed_us=a.step.observed_us,
@@ -81,18 +80,15 @@ class Recordings(State):
         ]
 
     def projected(self, removed: Sequence[Site]) -> Sequence[GainShare]:
-        """Return what each recording's replay projects without these sites."""
         ids = {f.id for site in removed for f in site.findings}
         present = [(a, [f for f in a.findings if f.id in ids]) for a in self.analyses]
         shares = (_share(analysis, findings) for analysis, findings in present if findings)
         return [share for share in shares if share is not None]
 
     def most(self, selected: Sequence[Finding], field: str) -> tuple[float, str]:
-        """Return the sum of a field over these findings."""
         return sum(getattr(f, field) for f in selected), ""
 
     def saved(self, selected: Sequence[Finding]) -> tuple[float, float] | None:
-        """Return the fraction of the step that removing these findings together saves, as replayed."""
         share = _share(self.analyses[0], selected)
         return (share.gain, share.gain) if share else None
 
@@ -159,11 +155,7 @@ def _key(habit: Habit) -> tuple[str, str, tuple[str, ...]]:
 
 
 def unrelated(before: Sequence[Analysis], after: Sequence[Analysis], changes: Sequence[SiteChange]) -> bool:
-    """Return whether nothing suggests that both states are of one program; False where one has no kernels.
-
-    Args:
-        changes: their places, matched.
-    """
+    """Return whether nothing suggests that both states are of one program; False where one has no kernels."""
     if any(change.before and change.after for change in changes):
         return False
     ours, theirs = _kernels(before), _kernels(after)

@@ -49,7 +49,6 @@ class Key(msgspec.Struct, frozen=True):
 
 
 def sites_of(analysis: Analysis) -> dict[Key, Site]:
-    """Return the sites of one recording."""
     groups: defaultdict[Key, list[Finding]] = defaultdict(list)
     scopes = _without_step_numbers(analysis)
     for finding in analysis.findings:
@@ -77,11 +76,7 @@ def joined(sites: Sequence[Site]) -> Site:
 
 
 def key_of(finding: Finding, scope: tuple[str, ...] | None = None) -> Key:
-    """Return the site of a finding.
-
-    Args:
-        scope: its scopes, where they are known without step numbers.
-    """
+    """Return the site of a finding; `scope` has no step numbers, where it is given."""
     attribution = finding.where
     return Key(
         scope=tuple(map(unnumbered, attribution.scope)) if scope is None else scope,
@@ -124,7 +119,6 @@ def _bare(scope: tuple[str, ...], finding: Finding) -> tuple[str, ...]:
 
 
 def unnumbered(name: str) -> str:
-    """Return a scope's name without the step number."""
     mark = step_mark(name)
     return f"{mark.framework} {mark.phase.value}" if mark else _STEP.sub(r"\1\2#", name)
 

@@ -29,11 +29,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     unprofiled_steps_us: Sequence[float] = ()
 
     def step_us(self, unprofiled: bool) -> float:
-        """Return the step's time, without the profiler or as recorded."""
         return (self.unprofiled_us if unprofiled else None) or self.observed_us
 
     def steps(self, unprofiled: bool) -> Sequence[float]:
-        """Return the times of single steps."""
         return self.unprofiled_steps_us if unprofiled else self.steps_us
 
     @property

@@ -67,8 +67,7 @@ def difference(before: Spread, after: Spread) -> float:
 def _margin(before: Sequence[Timing], after: Sequence[Timing], stretch: float | None) -> float:
     """Return the margin, from the spread of recordings if both states have several, else of steps and typical noise.
 
-    Args:
-        stretch: how differently the profiler slows the host; None for steps without the profiler.
+    `stretch` is how differently the profiler slows the host; None for steps without the profiler.
     """
     unprofiled = stretch is None
     if len(before) > 1 and len(after) > 1:

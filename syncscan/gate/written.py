@@ -16,11 +16,7 @@ SourceText = Callable[[str], str | None]
 
 
 class Written:
-    """Comments in a program's files, each read once.
-
-    Args:
-        source_text: where they are looked for.
-    """
+    """Comments in a program's files, each read once."""
 
     def __init__(self, source_text: SourceText) -> None:
         self._source_text = source_text
@@ -68,5 +64,4 @@ class Written:
 
 
 def lines_of(source: Source) -> tuple[int, ...]:
-    """Return the lines that a source may be."""
     return (source.line,) if source.exact or not source.candidates else source.candidates
