@@ -23,21 +23,10 @@ _CONNECT_S = 10
 def outcomes(
     paths: Sequence[str], options: Mapping[str, Any], scheduler: str, max_memory: int | None
 ) -> Iterator[tuple[str, TraceOutcome]]:
-    """Analyze traces; close the iterator to cancel those in progress.
+    """Yield each path, as the workers see it, with its trace's outcome; close the iterator to cancel those in progress.
 
-    Args:
-        paths: the paths of the traces, as the workers see them.
-        options: the options of `syncscan.analyze`.
-        scheduler: its address, `tcp://host:8786`.
-        max_memory: bytes that each trace may take; None for most of what is free.
-
-    Yields:
-        Each path once, with what became of it, as soon as it did.
-
-    Raises:
-        MissingExtra: Dask isn't installed.
-        UsageError: there is no scheduler at this address.
-        ProgramFailed: it went away.
+    Outcomes come as soon as there are any. `scheduler` is an address, `tcp://host:8786`; `max_memory` is bytes per
+    trace.
     """
     with contextlib.closing(_connected(scheduler)) as client:
         from distributed import as_completed

@@ -41,13 +41,7 @@ class JobGain(msgspec.Struct, frozen=True):
 
 
 class JobProjector:
-    """A calibrated job that can be replayed.
-
-    Args:
-        members: the members of the job.
-        all_arrivals: the ranks' arrivals at their collectives.
-        unprofiled_us: its step without the profiler, where that is known.
-    """
+    """A calibrated job that can be replayed."""
 
     def __init__(
         self, members: Members, all_arrivals: Sequence[CollectiveArrivals], unprofiled_us: float | None
@@ -192,7 +186,6 @@ def _shared_steps(members: Members) -> frozenset[int]:
 
 
 def _common(members: Members, rank: int, graph: RankGraph | None, shared: frozenset[int]) -> RankGraph:
-    """Return a rank's graph with only the programs of these steps."""
     assert graph is not None, "the caller asks only where every rank has one"
     programs = tuple(program for program in graph.programs if _number(members, rank, program.step) in shared)
     return msgspec.structs.replace(graph, programs=programs)

@@ -26,14 +26,7 @@ REPLAYED, REPLAYED_OF_MANY = 100, 12
 
 
 def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
-    """Join the ranks of one job.
-
-    Args:
-        ranks: the ranks of each trace that could be read, in the order of the files.
-
-    Raises:
-        UsageError: they aren't of one job, of the same steps, of one capture.
-    """
+    """Join the ranks of one job; a UsageError where they aren't of one job, of the same steps, of one capture."""
     members = members_of(ranks)
     collectives = match_collectives(members)
     clocks = clocks_of(members, collectives.matched)

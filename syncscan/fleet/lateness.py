@@ -53,7 +53,6 @@ class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def last(self) -> Arrival:
-        """Return the last arrival."""
         return max(self.arrivals, key=lambda arrival: arrival.begin)
 
     @property

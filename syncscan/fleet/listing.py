@@ -28,16 +28,9 @@ _HINT = "Give a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://b
 def find(location: str | os.PathLike[str]) -> list[str]:
     """Return the traces of a job, by rank and then by name.
 
-    In a folder, these are the files that begin like a trace; without any, those in its subfolders; otherwise its saved
-    analyses, or else stored ranks. A glob follows the same rules: other JSON files that match it are ignored.
-
-    Args:
-        location: a folder, a glob, a file, or any of these as a URL that fsspec opens.
-
-    Raises:
-        TraceNotFound: there is none.
-        TraceUnreadable: the storage can't be listed.
-        MissingExtra: the package for this kind of storage isn't installed.
+    The location is a folder, a glob, a file, or any of these as a URL that fsspec opens. In a folder, these are the
+    files that begin like a trace; without any, those in its subfolders; otherwise its saved analyses, or else stored
+    ranks. A glob follows the same rules: other JSON files that match it are ignored.
     """
     place = os.fspath(location)
     if remote.is_remote(place):

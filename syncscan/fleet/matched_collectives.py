@@ -46,7 +46,6 @@ class MatchedCollectives(msgspec.Struct, frozen=True):
 
 
 def match_collectives(members: Members) -> MatchedCollectives:
-    """Match the collectives of the common steps."""
     at = {member.number: place for place, member in enumerate(members.ranks)}
     all_ranks = frozenset(range(members.world_size) if members.world_size else at)
     held: defaultdict[Key, dict[int, list[int]]] = defaultdict(dict)
@@ -106,7 +105,6 @@ def _rank_set(group: ProcessGroup) -> frozenset[int] | None:
 
 
 def collective_of(members: Members, rank: int, place: int) -> RankCollective:
-    """Return a rank's collective."""
     return members.ranks[rank].of.collectives[place]
 
 
@@ -121,7 +119,6 @@ class RankClocks(msgspec.Struct, frozen=True):
 
 
 def clocks_of(members: Members, collectives: Sequence[JobCollective]) -> RankClocks:
-    """Align the ranks' clocks."""
     base = members.ranks[0].of.base_ns
     epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
     corrected: dict[int, int] = {0: 0}

@@ -39,7 +39,6 @@ class Members(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Return the ranks of the job without a trace."""
         there = {member.number for member in self.ranks}
         return tuple(sorted(set(range(self.world_size or 0)) - there))
 
@@ -47,12 +46,8 @@ class Members(msgspec.Struct, frozen=True):
 def members_of(ranks: Sequence[RankAnalysis]) -> Members:
     """Assign the ranks their numbers, and find their common steps.
 
-    Args:
-        ranks: the ranks in the order of their files.
-
-    Raises:
-        UsageError: there are none; or two traces are of one rank, of jobs of different sizes, of other steps, or were
-            recorded at other times.
+    A UsageError if there are none, or if two traces are of one rank, of jobs of different sizes, of other steps, or
+    were recorded at other times.
     """
     if not ranks:
         raise UsageError("No rank's trace could be read.", "Give the folder that contains one trace per rank.")

@@ -43,17 +43,11 @@ class Workers(msgspec.Struct, frozen=True):
 
     @property
     def share_bytes(self) -> int | None:
-        """Return the memory of each process."""
         return None if self.memory_bytes is None else self.memory_bytes // self.count
 
 
 def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = None) -> Workers:
-    """Return the number of processes for a job, and their memory.
-
-    Args:
-        jobs: how many processes; by default one a processor, as far as there is memory for them.
-        max_memory: bytes that they may take together; by default most of what is free.
-    """
+    """Return the number of processes for a job, by default one per processor if memory allows, and their memory."""
     most = memory_check.available() if max_memory is None else max_memory
     if jobs is None:
         jobs = _processors() if most is None else min(_processors(), max(1, most // LEAST_BYTES))
@@ -61,18 +55,7 @@ def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = N
 
 
 def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, TraceOutcome]]:
-    """Analyze traces; close the iterator to end the processes.
-
-    Args:
-        paths: the paths of the traces.
-        options: the options of `syncscan.analyze`.
-
-    Yields:
-        Each path once, with what became of it, as soon as it did.
-
-    Raises:
-        ProgramFailed: no process can be started.
-    """
+    """Yield each path with its trace's outcome as soon as there is one; close the iterator to end the processes."""
     waiting, killed = list(paths), Counter[str]()
     while waiting:
         again: list[str] = []
@@ -137,7 +120,6 @@ class _Worker:
         self._send(share)
 
     def give(self, path: str, options: Mapping[str, Any]) -> None:
-        """Assign a trace to analyze."""
         self.path = path
         self._send((path, dict(options)))
 
@@ -149,7 +131,6 @@ class _Worker:
             return TraceOutcome(reason=f"The process that read it {_ended(self._process.wait())}.", killed=True)
 
     def end(self) -> None:
-        """End the process, whatever it does."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._orders, self.answers):

@@ -18,15 +18,7 @@ from syncscan.whatif import Projector, graph_of_rank
 
 
 def read_rank(path: str, **options: Any) -> RankAnalysis:
-    """Analyze the trace of one rank.
-
-    Args:
-        path: the path, as `syncscan.analyze` takes it.
-        options: the further ones of `syncscan.analyze`.
-
-    Raises:
-        SyncscanError: as `syncscan.analyze` does.
-    """
+    """Analyze the trace of one rank; options and errors are those of `syncscan.analyze`."""
     return rank_of(api.analyze(path, **options))
 
 

@@ -37,10 +37,6 @@ def opened(url: str) -> tuple[Any, Address]:
     """Open the storage that a URL names with fsspec; return it and the address in it.
 
     Its credentials come from where its own client looks for them, the environment first.
-
-    Raises:
-        MissingExtra: fsspec or the package for this kind of storage isn't installed.
-        TraceUnreadable: the kind is unknown, or the client refuses the address.
     """
     try:
         from fsspec.core import url_to_fs

@@ -115,7 +115,6 @@ class _Job:
             self.lost(path, redacted(str(e)))
 
     def add(self, path: str, outcome: TraceOutcome, stored: Store | None) -> None:
-        """Add the outcome of a trace, and store its rank."""
         if not outcome.rank:
             self.lost(path, outcome.reason)
             return

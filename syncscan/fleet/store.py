@@ -53,14 +53,7 @@ def named_as_rank(name: str) -> bool:
 
 
 def read_stored(path: str) -> RankAnalysis:
-    """Return the rank in a stored file.
-
-    Args:
-        path: a file or a URL.
-
-    Raises:
-        TraceNotFound, TraceUnreadable: there is none, or it is damaged, or of another version of syncscan.
-    """
+    """Return the rank in a stored file; TraceUnreadable where it is damaged, or of another version of syncscan."""
     with open_bytes(path) as stream:
         text = stream.read()
         if stream.lost:
@@ -73,16 +66,7 @@ def read_stored(path: str) -> RankAnalysis:
 
 
 class Store:
-    """A folder, or a prefix of a storage, with a file for each rank.
-
-    Args:
-        where: the folder, which is made if it isn't there, or a URL.
-        traces: the traces of the job, whose ranks may be in it or come there.
-        options: the options that they are analyzed with.
-
-    Raises:
-        UsageError: the folder can't be made.
-    """
+    """A folder, made if it isn't there, or a prefix of a storage, with a file for each rank of these traces."""
 
     def __init__(self, location: str | os.PathLike[str], traces: Iterable[str], options: Mapping[str, Any]) -> None:
         self.where = os.fspath(location)
@@ -108,11 +92,7 @@ class Store:
         self.made[trace] = _inputs_of(trace, self.options)
 
     def put(self, trace: str, rank: RankAnalysis) -> None:
-        """Write a rank's file, atomically.
-
-        Raises:
-            UsageError: it can't be written.
-        """
+        """Write a rank's file, atomically."""
         inputs = self.made.get(trace) or _RankInputs(
             syncscan=__version__, path=redacted(trace), state="", options=self.options
         )

@@ -32,13 +32,7 @@ class TraceOutcome(msgspec.Struct, frozen=True):
 
 
 def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> TraceOutcome:
-    """Analyze one trace; only errors that end the process are raised.
-
-    Args:
-        path: the path, as `syncscan.analyze` takes it.
-        options: the further ones of `syncscan.analyze`.
-        most: bytes that this may take, about; None for most of what is free.
-    """
+    """Analyze one trace; only errors that end the process are raised."""
     try:
         return TraceOutcome(rank=encoded(read_rank(path, **{**options, "max_memory": most})))
     except TraceTooLarge as e:
