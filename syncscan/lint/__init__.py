@@ -20,12 +20,7 @@ _MENTIONS = ("torch", "lightning", "accelerat", "tensor")
 
 
 def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> LintResult:
-    """Lint the sources for syncs.
-
-    Args:
-        paths: files, folders, `-` for standard input.
-        rules: what there is to read about each rule, by its id.
-    """
+    """Lint files, folders and standard input, `-`, for syncs."""
     warnings: list[LintWarning] = []
     allowed: list[AllowedWarning] = []
     notes: list[str] = []

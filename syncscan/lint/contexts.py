@@ -110,11 +110,7 @@ class _Seen(msgspec.Struct, eq=False):
 
 
 class CodeContexts:
-    """The places of one file.
-
-    Args:
-        tree: the tree of the file.
-    """
+    """The places of one file."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._of_function: dict[ast.AST | None, CodeContext] = {}
@@ -139,7 +135,6 @@ class CodeContexts:
         return self._of_function.get(function, NOWHERE)
 
     def of_loop(self, loop: Loop) -> CodeContext:
-        """Return the place of a loop's body, or `NOWHERE`."""
         return self._of_loop.get(loop, NOWHERE)
 
     def of_running(self, loop: Loop) -> CodeContext:
@@ -381,7 +376,6 @@ def _over_loader(loop: ast.For, loaders: Set[str] = frozenset()) -> bool:
 
 
 def _parameters(function: Function) -> set[str]:
-    """Return the names of a function's parameters."""
     arguments = function.args
     return {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 

@@ -31,11 +31,9 @@ _TORCH = {
 class Evaluator:
     """Evaluates the expressions of one function.
 
-    Args:
-        names: the names of the file.
-        environment: what names, attributes and items are; whoever binds one calls `bind`.
-        hints: names that the function uses as only a tensor can be used.
-        is_module: whether an attribute of `self` that is called is taken for a submodule.
+    `environment` says what names, attributes and items are; whoever binds one calls `bind`. `hints` are names that the
+    function uses as only a tensor can be used. `is_module` says whether an attribute of `self` that is called is taken
+    for a submodule.
     """
 
     def __init__(
@@ -253,7 +251,6 @@ class Evaluator:
         return self._function(name, call)
 
     def _is_a_module(self, written: str) -> bool:
-        """Return whether a name or attribute is a module, as the file shows."""
         return self.environment.get(written, UNKNOWN).kind is ValueKind.MODULE
 
     def _function(self, name: str, call: ast.Call) -> Value:
@@ -299,7 +296,6 @@ class Evaluator:
         return self._factory_value(last, call)
 
     def _factory_value(self, name: str, call: ast.Call) -> Value:
-        """Return the tensor that one of torch's functions makes."""
         mask = key(argument(call, "dtype") or call).endswith("bool") or name in known.QUESTIONS
         if name in known.FACTORIES or name in known.FROM_HOST:
             return self._factory_place(call, name).but(mask=mask)
@@ -335,7 +331,6 @@ class Evaluator:
         return UNKNOWN if any(k.arg is None for k in call.keywords) else CPU
 
     def _on(self, device: ast.expr) -> Value:
-        """Return a tensor on this device."""
         if is_cpu(device) or matched("None", device):
             return CPU
         if isinstance(device, ast.Attribute) and device.attr == "device":

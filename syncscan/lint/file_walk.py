@@ -56,8 +56,6 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A hit, and where it is."""
-
     hit: Hit
     node: ast.expr
     around: Around
@@ -66,10 +64,8 @@ class Found(msgspec.Struct, frozen=True):
 class FileWalk:
     """Walks one file.
 
-    Args:
-        tree: the tree of the file.
-        patterns: the patterns to look for in code that runs often; the first that matches an expression names it.
-        anywhere: those of them that look at all code.
+    It looks for `patterns` in code that runs often; the first that matches an expression names it. Those of them in
+    `anywhere` look at all code.
     """
 
     def __init__(self, tree: ast.Module, patterns: Sequence[Pattern], anywhere: Sequence[Pattern]) -> None:
@@ -84,7 +80,6 @@ class FileWalk:
         """Expressions that are in no source; kept, as values are remembered by identity."""
 
     def found(self) -> list[Found]:
-        """Return all hits, in the order of their lines."""
         self._block(self._tree.body, Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()

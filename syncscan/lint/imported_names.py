@@ -99,7 +99,6 @@ def constant(node: ast.expr | None) -> object:
 
 
 def is_true(node: ast.expr | None) -> bool:
-    """Return whether it is the literal True."""
     return constant(node) is True
 
 

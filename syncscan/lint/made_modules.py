@@ -20,11 +20,7 @@ _OF_OTHERS = re.compile(r"^(torchvision\.models|timm)\.(\w+\.)*[a-z]\w*$|(Model|
 
 
 def makes_module(node: ast.expr | None, names: FileNames, is_module: Callable[[str], bool]) -> bool:
-    """Return whether an expression is a module that it makes, or one that is known.
-
-    Args:
-        is_module: whether a name or attribute, as it is written, is one.
-    """
+    """Return whether an expression is a module that it makes, or one that `is_module` knows as it is written."""
     if not isinstance(node, ast.Call):
         return node is not None and is_module(key(node))
     called, of_torch = names.of(node.func), names.torch(node.func)

@@ -80,11 +80,7 @@ def _left_out(parent: str, folder: str) -> bool:
 
 
 def read(file: str) -> CheckedSource:
-    """Return the text of a file.
-
-    Raises:
-        Unreadable: it isn't there, is too long, or isn't text.
-    """
+    """Return the text of a file; `Unreadable` if it isn't there, is too long, or isn't text."""
     data = _bytes_of(file)
     if len(data) > MAX_BYTES:
         raise Unreadable(f"{file} is larger than {MAX_BYTES // 1_000_000} MB and was skipped.")
@@ -130,11 +126,7 @@ def _notebook(file: str, data: bytes) -> CheckedSource:
 
 
 def parsed(source: CheckedSource) -> ast.Module:
-    """Return the tree of a source.
-
-    Raises:
-        Unreadable: it is no Python, as this Python understands it.
-    """
+    """Return the tree of a source; `Unreadable` if it is no Python, as this Python understands it."""
     try:
         return ast.parse(source.text)
     except SyntaxError as e:

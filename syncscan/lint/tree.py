@@ -26,7 +26,6 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all nodes below it."""
     todo = [node]
     while todo:
         node = todo.pop()
