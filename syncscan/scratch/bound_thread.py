@@ -24,14 +24,7 @@ GRACE_S = 2.0
 
 
 class BoundThread:
-    """Calls functions one after the other.
-
-    Args:
-        paths: where they may write.
-
-    Raises:
-        OSError: the system has no such Landlock.
-    """
+    """Calls functions one after the other, in a thread that may only write below `paths`."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
@@ -55,7 +48,6 @@ class BoundThread:
         return done.result()
 
     def end(self) -> None:
-        """End the thread."""
         self._orders.put(None)
 
     def _begin(self) -> None:

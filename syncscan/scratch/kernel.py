@@ -39,13 +39,9 @@ _FORBIDDEN = {1 << 1: MS_NOSUID, 1 << 2: MS_NODEV, 1 << 3: MS_NOEXEC}
 def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
     """Let this process see the view from here on; it must have no other thread.
 
-    Args:
-        folders: empty folders for what is written: the first for all but what it lies in itself, which goes to the
-            next, since no layer can lie below what it covers.
-        passed: folders that aren't part of the view: what is written there stays.
-
-    Raises:
-        OSError: the system doesn't allow it, or not where this process works.
+    `folders` are empty, for what is written: the first for all but what it lies in itself, which goes to the next,
+    since no layer can lie below what it covers. What is written to `passed` folders stays. An OSError says that the
+    system doesn't allow it, or not where this process works.
     """
     at = os.getcwd()
     within = syscalls.own_namespaces()
@@ -70,9 +66,6 @@ def refuse_foreign(folder: str) -> None:
     """Refuse a view, in a user namespace, of a folder with files that the user may write but that aren't all theirs.
 
     An overlay can't copy them (EOVERFLOW), as where a group shares them. Two levels are looked at.
-
-    Raises:
-        OSError: there is one.
     """
     for entry in os.scandir(folder):
         inner = os.scandir(entry) if entry.is_dir(follow_symlinks=False) and os.access(entry, os.R_OK | os.X_OK) else ()
@@ -98,7 +91,6 @@ class _Tree:
         self.root = folders[0] / "root"
 
     def build(self) -> None:
-        """Build it, from the old root on."""
         self.root.mkdir()
         syscalls.mount(str(self.root), str(self.root), None, MS_BIND)
         self._skeleton("/")
@@ -120,11 +112,7 @@ class _Tree:
                 self._unwritable.append(top)
 
     def refuse_unwritable(self, folders: Sequence[str]) -> None:
-        """Refuse a view in which one of these folders can only be read.
-
-        Raises:
-            OSError: it is so.
-        """
+        """Refuse a view in which one of these folders can only be read."""
         for folder in map(os.path.realpath, folders):
             if any(Path(folder).is_relative_to(path) for path in self._unwritable):
                 raise OSError(errno.EROFS, "no overlay can be laid over it", folder)

@@ -31,9 +31,7 @@ _OWN = "syncscan.scratch"
 def enter(folder: Path, passed: Sequence[Path]) -> None:
     """Redirect Python's functions in this process from here on, and forbid what can't be redirected.
 
-    Args:
-        folder: a scratch folder.
-        passed: folders that aren't part of the view: what is written there stays.
+    What is written to `passed` folders stays.
     """
     os.environ["TMPDIR"] = str(temporary_folder(folder))  # of other programs too
     children.let_python_join(folder, passed)
@@ -73,24 +71,17 @@ class Redirection:
         install(stand_ins, replace)
 
     def end(self) -> None:
-        """Put all back."""
         self._imported.end()
 
 
 def temporary_folder(folder: Path) -> Path:
-    """Return the folder for temporary files in a scratch folder."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     return temporary
 
 
 def install(stand_ins: Mapping[Callable[..., Any], Callable[..., Any]], replace: Replace) -> None:
-    """Replace functions by their identity.
-
-    Args:
-        stand_ins: by the function that each replaces.
-        replace: sets an attribute.
-    """
+    """Replace functions by their identity, through `replace`, which sets an attribute."""
     by_id = {id(original): stand_in for original, stand_in in stand_ins.items()}
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     accessor = getattr(sys.modules.get("pathlib"), "_NormalAccessor", None)  # Python 3.10 keeps the functions there
