@@ -43,11 +43,7 @@ def annotated(
 ) -> Iterator[bytes]:
     """Yield the text of a trace's annotated copy, in pieces.
 
-    Args:
-        analysis: the analysis of the trace at `path`.
-        path: read again, piece by piece.
-        finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
-        progress: called while the trace is read.
+    With `finding` only the part around this one: an id, its beginning, or a number of the report, from 1.
     """
     with _open_again(path) as (source, text):
         if finding is None:
@@ -81,7 +77,6 @@ def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> I
 
 @contextmanager
 def _open_again(path: str) -> Iterator[tuple[ByteStream, ValidText]]:
-    """Yield the trace at `path` again, and its text."""
     with load.open_events(path, rebuilt=True) as source:
         yield source, ValidText(source, path)
 

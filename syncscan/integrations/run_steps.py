@@ -53,11 +53,7 @@ class RunSteps:
 
     @property
     def analysis(self) -> Analysis:
-        """Return the analysis of the last trace.
-
-        Raises:
-            UsageError: none was written.
-        """
+        """Return the analysis of the last trace."""
         if not self.paths:
             raise UsageError(f"Steps {self.first} to {self.last} weren't recorded: the run ended before.")
         return api.analyze(self.paths[-1])

@@ -44,12 +44,7 @@ _INSTALL = f"{installing('tensorboard')}, or use --in perfetto or --in html."
 
 
 def check() -> None:
-    """Find out what would keep TensorBoard from starting, before it is started.
-
-    Raises:
-        MissingExtra: TensorBoard or its PyTorch plugin isn't installed.
-        UsageError: the versions don't work together.
-    """
+    """Find out what would keep TensorBoard from starting, before it is started."""
     tensorboard = _version("tensorboard")
     if tensorboard is None:
         raise MissingExtra("TensorBoard isn't installed.", _INSTALL)
@@ -87,17 +82,10 @@ def charts_reachable(timeout: float = 2.0) -> bool:
 class TraceView:
     """A running TensorBoard over one log folder; it ends with the process.
 
-    Args:
-        logdir: each folder in it with `NAME.pt.trace.json[.gz]` is a run.
-        host: address to listen on.
-        port: port to listen on; 0 for any that is free.
-        offline: do without the chart loader, and so without the charts of the plugin's other views.
-        opening: where Trace View opens; None for the whole trace.
-        size: the size of the trace in words, shown while it loads.
-        at_once: show traces before the plugin has read them, which takes it minutes for large ones.
-
-    Raises:
-        UsageError: TensorBoard can't listen there, or doesn't load its plugin.
+    Each folder in `logdir` with `NAME.pt.trace.json[.gz]` is a run. Port 0 is any that is free. `offline` does without
+    the chart loader, and so without the charts of the plugin's other views. `opening` is where Trace View opens, None
+    for the whole trace; `size`, in words, is shown while it loads. `at_once` shows traces before the plugin has read
+    them, which takes it minutes for large ones.
     """
 
     def __init__(
@@ -148,13 +136,9 @@ def _refuse_taken(host: str, port: int) -> None:
 class Pages:
     """A WSGI app around TensorBoard's: who may not ask gets nothing, and some answers are rewritten on their way.
 
-    Args:
-        app: TensorBoard's.
-        offline: also replace the chart loader.
-        gate: tells who may ask.
-        opening: where Trace View opens; None for the whole trace.
-        size: the size of the trace in words, shown while it loads.
-        runs: makes the plugin's list of runs what the page is to see, and may answer for it; None to leave both.
+    `offline` also replaces the chart loader. `opening` is where Trace View opens, None for the whole trace; `size`, in
+    words, is shown while it loads. `runs` makes the plugin's list of runs what the page is to see, and may answer for
+    it; None to leave both.
     """
 
     def __init__(
