@@ -198,11 +198,7 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_unknown(view: View) -> None:
-    """Say before anything is read that a rule isn't there.
-
-    Raises:
-        UsageError: no rule is called so; with the nearest.
-    """
+    """Say before anything is read that a rule isn't there, with the nearest."""
     from syncscan import api
 
     ids = api.rule_ids() if view.select or view.ignore else ()
@@ -217,11 +213,7 @@ def refuse_unknown(view: View) -> None:
 
 
 def viewed(analysis: Analysis, view: View) -> Analysis:
-    """Return the analysis as shown by the options.
-
-    Raises:
-        UsageError: only the user's own code is wanted, and nothing tells whose code it is.
-    """
+    """Return the analysis as shown by the options."""
     from msgspec.structs import replace
 
     if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):

@@ -119,8 +119,7 @@ def _dump(pid: int) -> None:
 def _dump_from_outside(process: PythonProcess, error: SyncscanError) -> None:
     """Print the frames of a process that runs no Python now, and the functions of C's in which it is.
 
-    Raises:
-        SyncscanError: the error, if neither can be read.
+    It raises `error` if neither can be read.
     """
     from syncscan.live.attaching.injection import native_frames
     from syncscan.live.attaching.stuck import python_frames

@@ -54,7 +54,7 @@ def _recorded(trace: Path) -> Analysis:
 
 
 def _capture() -> None:
-    """Return the second step on this machine."""
+    """Capture the second step on this machine."""
     from syncscan.errors import installing
 
     if importlib.util.find_spec("torch") is None:

@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 
 def option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option to a command."""
     return click.option(
         "--fixes", metavar="FILE", help="Show at its finding each change of FILE, from `syncscan fix --format json`."
     )(command)
 
 
 def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
-    """Return an analysis with the changes of a file at its findings.
-
-    Args:
-        fixes: the file; None for no changes.
-
-    Raises:
-        UsageError: the file holds no patch.
-    """
+    """Return an analysis with the changes of a file, if there is one, at its findings."""
     if fixes is None:
         return analysis
     from syncscan.fixing.suggestions import suggest
@@ -38,14 +30,7 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
 
 
 def with_suggestions(analysis: Analysis, fixes: str | None = None) -> Analysis:
-    """Return an analysis with the changes of a file at its findings; without one with what the sources alone show.
-
-    Args:
-        fixes: the file; None for no file.
-
-    Raises:
-        UsageError: the file holds no patch.
-    """
+    """Return an analysis with the changes of a file at its findings; without one with what the sources alone show."""
     if fixes is not None:
         return with_fixes(analysis, fixes)
     from syncscan.errors import UsageError

@@ -65,7 +65,6 @@ def command(
 
 
 def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
-    """Print the join of watched ranks."""
     from syncscan.live.ranks import joined
     from syncscan.live.reading import files_of, read
     from syncscan.live.screen import ranks_text

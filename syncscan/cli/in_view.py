@@ -36,12 +36,7 @@ GRACE_S = 10.0
 def in_view(work: Callable[[], Result]) -> Result:
     """Call a function in a child process whose files are scratch copies, and return its result.
 
-    Args:
-        work: runs the program; what it returns or raises is pickled.
-
-    Raises:
-        SyncscanError, KeyboardInterrupt: what it raised.
-        ProgramFailed: the process was ended before there was a result.
+    What it returns or raises is pickled; it is a `ProgramFailed` if the process was ended before.
     """
     with Scratch.made() as scratch, tempfile.TemporaryFile() as answer:
         if not hasattr(os, "fork"):
@@ -65,11 +60,7 @@ def in_view(work: Callable[[], Result]) -> Result:
 
 
 def end_with(result: object) -> bool:
-    """Give a result and end this process, below a program that doesn't return; `False` where it isn't a child.
-
-    Args:
-        result: what `in_view` returns; it is pickled.
-    """
+    """Give a result and end this process, below a program that doesn't return; `False` where it isn't a child."""
     if not _answers:
         return False
     pickle.dump((None, result), _answers[0])

@@ -20,11 +20,7 @@ WARNINGS = 5
 
 
 def is_saved(paths: Sequence[str]) -> bool:
-    """Return whether this names a saved fleet, and not traces.
-
-    Raises:
-        UsageError: it names one among others.
-    """
+    """Return whether this names a saved fleet, and not traces; a UsageError where it names both."""
     saved = [name for name in paths if named_as_fleet(name)]
     if saved and len(paths) > 1:
         raise UsageError(f"{saved[0]} already holds a whole job.", "Give it alone.")
@@ -39,14 +35,9 @@ def fleet_from(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Fleet:
-    """Return the job of these traces, or the saved one.
+    """Return the job of these folders, globs, URLs or traces, or the saved one.
 
-    Args:
-        paths: folders, globs, URLs or traces; or one saved fleet.
-        store: where what is kept of each rank is written.
-
-    Raises:
-        SyncscanError: as `syncscan.analyze_fleet` does, or the saved fleet can't be read.
+    What is kept of each rank is written to `store`.
     """
     if is_saved(paths):
         return _read_saved(paths[0])

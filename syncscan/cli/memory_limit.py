@@ -68,8 +68,7 @@ def lift(ctx: click.Context) -> None:
 def limited(size: int | None) -> Iterator[int | None]:
     """Have the system refuse more than this many bytes meanwhile; None for most of what is free.
 
-    Yields:
-        How many bytes that is; None where the system doesn't tell.
+    Yields how many bytes that is; None where the system doesn't tell.
     """
     from syncscan.load import memory_check
 

@@ -27,11 +27,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 def needs(*all_of_them: Need) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a command refuse options that would be ignored; to be applied right above it, below its options.
-
-    Raises:
-        UsageError: when the command is called with one of these options and without what it needs.
-    """
+    """Have a command refuse options that would be ignored; to be applied right above it, below its options."""
 
     def checking(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

@@ -93,12 +93,8 @@ def show(
 ) -> None:
     """Serve a trace to a browser until Ctrl-C; what it needed on disk is removed then.
 
-    Args:
-        trace: its path; read again for TensorBoard and Perfetto.
-        viewer: `html`, `tensorboard` or `perfetto`.
-        port: port to listen on; None for one that is free.
-        offline: whether to do without the internet; None to find out.
-        browse: whether to open a browser, or only print the address.
+    The viewer is `html`, `tensorboard` or `perfetto`, of which the last two read `trace` again. `port` is None for one
+    that is free, `offline` None to find out. Without `browse`, only the address is printed.
     """
     _warn_of(host)
     with _VIEWERS[viewer](analysis, trace, host, port, offline) as url:

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 
 def deliver(text: str | bytes, output: str | None, force: bool = False, about: str = "") -> None:
-    """Print a result, or write it to a file.
-
-    Args:
-        text: the result; bytes where it isn't all in one encoding.
-        output: the file; None for stdout.
-
-    Raises:
-        UsageError: the file exists and `force` isn't set, or its folder can't be written to.
-    """
+    """Print a result, or write it to a file; it is bytes where it isn't all in one encoding."""
     if output is None:
         click.echo(text, nl=text[-1:] not in ("\n", b"\n"))
         return
@@ -40,8 +32,7 @@ def deliver(text: str | bytes, output: str | None, force: bool = False, about: s
 def refuse(output: str | None, force: bool, *sources: str) -> None:
     """Say before anything is read what would keep a result from being written; see `files.refuse`.
 
-    Raises:
-        UsageError: also where a file is to be replaced and none is named.
+    A UsageError also where a file is to be replaced and none is named.
     """
     if output is None and force:
         raise UsageError("--force has no effect without -o.", "Add -o FILE, or leave out --force.")
@@ -75,11 +66,7 @@ def warn(warnings: Iterable[str]) -> None:
 
 
 def drawn(blocks: Iterable[Block], form: str, output: str | None = None) -> str:
-    """Return a report as Markdown, or as text for stdout or a file.
-
-    Args:
-        output: the file; None for stdout, whose width and colors count.
-    """
+    """Return a report as Markdown, or as text for a file or for stdout, whose width and colors count."""
     from syncscan.report import markup, terminal
 
     return markup.drawn(blocks) if form == "markdown" else terminal.drawn(blocks, width(), output is None and colors())

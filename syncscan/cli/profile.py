@@ -175,9 +175,7 @@ def _capture(
 ) -> NoReturn:
     """Run a script or command captured, report its last trace, and end with its exit code.
 
-    Args:
-        words: the script and its arguments, or the command, as typed.
-        module: the first word is a module, to be run as by `python -m`.
+    The words are as typed; with `module`, the first is a module, to be run as by `python -m`.
     """
     from syncscan.capture import processes
     from syncscan.capture.commands import resolved
@@ -278,11 +276,7 @@ def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[st
 
 
 def _report(path: Path, warned: Collection[str], program: tuple[str, ...] | None) -> None:
-    """Print the analysis of a trace on stdout, as `syncscan analyze` does.
-
-    Args:
-        program: the program and its arguments, for the next command; None where unknown.
-    """
+    """Print the analysis of a trace on stdout, as `syncscan analyze` does; the next command is for this program."""
     from syncscan import api
     from syncscan.cli.output import colors, deliver, warn, width
     from syncscan.report import text

@@ -21,11 +21,7 @@ EVERY = 60.0
 
 @contextmanager
 def reading(path: str, activity: str = "reading") -> Iterator[Progress | None]:
-    """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted.
-
-    Args:
-        activity: name of the work, shown beside the bar.
-    """
+    """Give a callback `(bytes read, bytes in all)` that draws a bar beside the activity; None where none is wanted."""
     # Path.is_file raises for names that are too long.
     if not sys.stderr.isatty() or not os.path.isfile(path) or Path(path).stat().st_size < BIG:  # noqa: PTH113
         yield None
@@ -44,11 +40,7 @@ def reading(path: str, activity: str = "reading") -> Iterator[Progress | None]:
 
 @contextmanager
 def counting(doing: str, things: str) -> Iterator[Counted]:
-    """Give a callback that draws how many things are done, at what rate, and what time is left.
-
-    Args:
-        doing: description first, as in `analyzing`.
-    """
+    """Give a callback that draws how many things are done, at what rate, and what time is left."""
     if not sys.stderr.isatty():
         yield _lines(doing, things)
         return

@@ -31,11 +31,7 @@ def result_options(
 ) -> Callable[[Command], Command]:
     """Add `--format`, `-o` and `--force` to a command, which gets them as `form`, `output` and `force`.
 
-    Args:
-        formats: those that the command writes, the default first.
-        form: help of `--format`.
-        output: help of `-o`.
-        force: help of `--force`.
+    `form`, `output` and `force` are the options' help; the default format comes first.
     """
 
     def added(command: Command) -> Command:
@@ -70,11 +66,7 @@ _NO_TEXT = {".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".xls", ".xlsx", "
 
 
 def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have `-o NAME.html` mean `--format html`; to be applied above `needs`.
-
-    Raises:
-        UsageError: when the command is called with a name of another format, and without `--format`.
-    """
+    """Have `-o NAME.html` mean `--format html`; to be applied above `needs`."""
 
     def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

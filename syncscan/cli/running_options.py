@@ -56,9 +56,7 @@ class Finite(click.FloatRange):
 def note_misplaced(script: str, args: tuple[str, ...]) -> None:
     """Say which arguments of the script are named as options of the running command, in case they are meant for it.
 
-    Args:
-        script: the script, as typed.
-        args: its arguments; those after `--` are surely the script's.
+    Those after `--` are surely the script's.
     """
     command = click.get_current_context().command
     own = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}

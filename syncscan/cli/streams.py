@@ -56,11 +56,7 @@ def not_written(error: OSError) -> int:
 
 
 def refuse_pipe(trace: str) -> None:
-    """Say before anything is read that a trace has to be read twice, and can't be.
-
-    Raises:
-        UsageError: it is standard input or a pipe, or anything else that is there and no file.
-    """
+    """Say before anything is read that a trace has to be read twice, and can't be: from standard input or a pipe."""
     # Path.exists raises for names that are too long. A folder is reported where it is opened.
     is_stream = os.path.exists(trace) and not os.path.isfile(trace) and not os.path.isdir(trace)  # noqa: PTH110, PTH112, PTH113
     if trace == "-" or is_stream:
@@ -72,10 +68,8 @@ def refuse_pipe(trace: str) -> None:
 def ended_by_signals(handled: bool = False) -> Iterator[None]:
     """Have SIGTERM and SIGHUP end the command as Ctrl-C does, so that what it made on the way is cleared away.
 
-    What is ignored stays ignored: nohup is asked for.
-
-    Args:
-        handled: also signals with another handler, which is restored afterwards.
+    What is ignored stays ignored: nohup is asked for. With `handled`, also signals with another handler, which is
+    restored afterwards.
     """
     before = {}
     for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
