@@ -29,25 +29,16 @@ def load(
 ) -> Trace:
     """Read one trace; a big file with a second process, if that is possible and worthwhile.
 
-    Args:
-        path: a file, plain or compressed with gzip, bzip2, xz or zstd; `ARCHIVE/NAME` for one in a tar or zip, or the
-            archive if it holds one trace; `-` for standard input; or a URL that fsspec opens. A saved analysis gives
-            the trace that it was made from.
-        progress: called while reading with the bytes done and the total (0 if unknown).
-        piece: bytes of text in memory at once.
-        max_memory: bytes that reading and analyzing may take; by default most of what is free.
-
-    Raises:
-        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
-        TraceTooLarge: it doesn't fit into memory.
-        MissingExtra: a package for this kind of address or compression isn't installed.
+    A path is a file, plain or compressed with gzip, bzip2, xz or zstd; `ARCHIVE/NAME` for one in a tar or zip, or the
+    archive if it holds one trace; `-` for standard input; or a URL that fsspec opens. A saved analysis gives the trace
+    that it was made from. `progress` is called with the bytes done and the total (0 if unknown). By default most of the
+    free memory may be taken (`max_memory`, bytes).
     """
     with uncollected():
         return _load(os.fspath(path), progress, piece, memory_check.available() if max_memory is None else max_memory)
 
 
 def parse(text: bytes, name: str) -> Trace:
-    """Read a trace that is in memory."""
     with uncollected():
         return _read(in_memory(text, name), name, PIECE, None, None)
 

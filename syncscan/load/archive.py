@@ -34,22 +34,14 @@ _HINT = "Extract it, and give a trace in it."
 class Archive:
     """An archive of either kind, for one pass over its files.
 
-    Args:
-        path: the file.
-        below: its stored bytes, which can be read anywhere; for a zip.
-        text: its uncompressed bytes; for a tar.
-        kind: "zip" or "tar".
+    A zip is read from `below`, its stored bytes, which can be read anywhere; a tar from `text`, its uncompressed ones.
     """
 
     def __init__(self, path: str, below: IO[bytes], text: io.RawIOBase, kind: str) -> None:
         self._name, self._below, self._text, self._kind = redacted(path), below, text, kind
 
     def files(self) -> Iterator[tuple[str, IO[bytes]]]:
-        """Yield the name of each regular file with its bytes, which are read before the next is asked for.
-
-        Raises:
-            TraceUnreadable: it is damaged, encrypted or too large.
-        """
+        """Yield the name of each regular file with its bytes, which are read before the next is asked for."""
         try:
             for name, stream in self._zipped() if self._kind == "zip" else self._tarred():
                 yield PurePosixPath(name.lstrip("/")).as_posix(), cast(Any, _Forward(stream))
@@ -57,11 +49,6 @@ class Archive:
             raise TraceUnreadable(f"{self._name} can't be read as a {self._kind}: {reason(e)}.", _HINT) from None
 
     def open(self, name: str) -> IO[bytes]:
-        """Return the bytes of one file.
-
-        Raises:
-            TraceNotFound: there is none of this name.
-        """
         files = self.files()
         for found, stream in files:
             if found == name:
@@ -106,12 +93,7 @@ class _SmallHeaders(tarfile.TarInfo):
 
 
 class _Forward(io.RawIOBase):
-    """A file of an archive, which can be read once from its begin to its end, or to where it is damaged.
-
-    Args:
-        stream: its bytes.
-        under: what the bytes come from, to be closed with it.
-    """
+    """A file of an archive, which can be read once from its begin to its end, or to where it is damaged."""
 
     def __init__(self, stream: IO[bytes], under: tuple[Any, ...] = ()) -> None:
         self._stream, self._under = stream, under

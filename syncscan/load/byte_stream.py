@@ -52,16 +52,7 @@ _ARCHIVE_MAGIC = 512
 
 
 def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
-    """Open a trace for reading its uncompressed bytes, whatever its compression and location.
-
-    Args:
-        path: a file, `ARCHIVE/NAME` for one in a tar or zip, `-` for standard input, or a URL that fsspec opens
-            (`s3://…`, with the extra `remote`).
-
-    Raises:
-        TraceNotFound, TraceUnreadable: nothing exists there, or it can't be opened.
-        MissingExtra: a package for this kind of address or compression isn't installed.
-    """
+    """Open a trace for reading its uncompressed bytes, whatever its compression and location; for paths see `load`."""
     name = os.fspath(path)
     raw, size = _open(name)
     try:
@@ -73,12 +64,7 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
 
 
 def in_memory(stored: bytes, name: str) -> ByteStream:
-    """Return the uncompressed text of some bytes, possibly only the first ones of a trace.
-
-    Args:
-        stored: bytes as stored in the file.
-        name: the name of the file, for errors.
-    """
+    """Return the uncompressed text of some bytes, possibly only the first ones of a trace."""
     return ByteStream(_unpacker_of(io.BytesIO(stored), name), name, len(stored))
 
 
@@ -205,7 +191,6 @@ class ByteStream(io.RawIOBase):
         return self._stream.lost
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

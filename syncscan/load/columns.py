@@ -27,8 +27,6 @@ Values = tuple[str, int, Any]
 
 
 class Block(msgspec.Struct):
-    """Some rows of a table, with the columns that any of them has."""
-
     rows: int
     columns: Arrays
 
@@ -46,12 +44,7 @@ class Table:
         self._open, self._room = Block(0, {}), 0
 
     def add(self, count: int, values: Iterable[Values]) -> None:
-        """Add rows.
-
-        Args:
-            count: number of rows.
-            values: their values; of several for one place, the last counts.
-        """
+        """Add rows; of several values for one place, the last counts."""
         if self._open.rows + count > self._room:
             self._close()
             self._room = max(count, min(sum(block.rows for block in self._blocks), _BLOCK_ROWS))
@@ -64,19 +57,16 @@ class Table:
         self._open.rows += count
 
     def _close(self) -> None:
-        """Add the collected rows to the blocks, and start a new one."""
         rows, columns = self._open.rows, self._open.columns
         if rows:
             self._blocks.append(Block(rows, {name: column[:rows] for name, column in columns.items()}))
         self._open, self._room = Block(0, {}), 0
 
     def blocks(self) -> list[Block]:
-        """Return all rows, for another table."""
         self._close()
         return self._blocks
 
     def take_over(self, blocks: Iterable[Block]) -> None:
-        """Add the rows of another table."""
         self._close()
         self._blocks += blocks
 
@@ -182,11 +172,9 @@ class Columns(msgspec.Struct):
 
     @property
     def texts_bytes(self) -> int:
-        """Size of names, tracks and labels, in bytes."""
         return self._strings.bytes + self._tracks.bytes + len(self._labels) * 2 * KEY_BYTES
 
     def add(self, grouped: Grouped) -> None:
-        """Add the events of one piece."""
         slices: list[Group] = []
         for name, group in grouped.items():
             self.events += len(group)
@@ -304,7 +292,6 @@ class Columns(msgspec.Struct):
         self._labels[place] = max(self._labels.get(place, ""), label, key=lambda text: (len(text), text))
 
     def absorb(self, other: Columns) -> None:
-        """Add what another process read."""
         self.events += other.events
         self.rows += other.rows
         self.damage.add(other.damage)
@@ -322,7 +309,6 @@ class Columns(msgspec.Struct):
             arrows += [(arrow, int(own_track[track]), ts) for arrow, track, ts in theirs_]
 
     def finish(self) -> Unlinked:
-        """Return the columns of everything that was added; nothing can be added afterwards."""
         places = Numbered()
         track_of = np.array([places[text_of(pid), text_of(tid)] for pid, tid in self._tracks], np.int32)
         tracks = [
@@ -375,11 +361,7 @@ def _floats(values: list[float]) -> Float64:
 
 
 def _pack(values: Iterable[Any], count: int, dtype: Any) -> Any:
-    """Return this many numbers as an array, by `struct`, which takes 7 ns per value where `numpy.fromiter` takes 13.
-
-    Raises:
-        struct.error: a number doesn't fit.
-    """
+    """Return this many numbers as an array, by `struct`, which takes 7 ns per value where `numpy.fromiter` takes 13."""
     return np.frombuffer(struct.pack(f"{count}{np.dtype(dtype).char}", *values), dtype)
 
 
@@ -406,7 +388,6 @@ _GETTERS = {attribute: getter(attribute) for field in FIELDS for attribute in fi
 
 
 def _renumber(columns: Arrays, own_name: Int32, own_track: Int32) -> None:
-    """Renumber names and tracks as in this process."""
     columns["name"], columns["track"] = own_name[columns["name"]], own_track[columns["track"]]
     if "group" in columns:
         group = columns["group"]

@@ -89,10 +89,7 @@ def blocks_of(grid: Any) -> int:
 def process_group(name: Any, ranks: Any, source: int, target: int) -> str:
     """Return a collective's process group as one text, from its kernel's `args`; empty without one.
 
-    Args:
-        ranks: list of its ranks, as text.
-        source: rank that a receive is from, or NONE.
-        target: rank that a send goes to, or NONE.
+    `source` is the rank that a receive is from, `target` that to which a send goes, or NONE.
     """
     if name is None:
         return ""

@@ -25,8 +25,7 @@ _FRAME = re.compile(r"(.{1,4096})(\(\d{1,9}\): .*)", re.DOTALL)
 def with_backslashes(frame: str) -> str:
     """Return the name of a Python frame with each such character in its file as a backslash and a letter.
 
-    Args:
-        frame: `file.py(LINE): function`; any other name is returned unchanged.
+    Other names than `file.py(LINE): function` are returned unchanged.
     """
     if not _LOST.search(frame) or (parts := _FRAME.fullmatch(frame)) is None:
         return frame
@@ -40,13 +39,9 @@ WITHOUT_ANNOTATIONS = "Operator"
 def tell_annotations(columns: dict[str, Any], strings: Sequence[str], categories: frozenset[str]) -> None:
     """Change the category of ranges that aren't ops to annotation, in place.
 
-    By name in every trace: torch's names of steps, optimizers and loaders. In a trace from before annotations existed,
-    also ranges without an op's name that autograd doesn't record and that lie in none of torch's own ops.
-
-    Args:
-        columns: columns of `Slices`, sorted, with each row's parent.
-        strings: strings that its names index.
-        categories: categories as written in the trace.
+    By name in every trace: torch's names of steps, optimizers and loaders. In a trace from before annotations existed
+    (as its `categories` show), also ranges without an op's name that autograd doesn't record and that lie in none of
+    torch's own ops. Rows are sorted.
     """
     ops = np.flatnonzero(columns["category"] == Category.CPU_OP)
     names = columns["name"][ops]
@@ -81,13 +76,9 @@ after some 10 µs."""
 
 
 def move_into_ops(columns: dict[str, Any]) -> bool:
-    """Cut calls to the ops that their ids name, in place, where they overlap on the same track.
+    """Cut calls to the ops that their ids name, in place, where they overlap on the same track; return whether any was.
 
-    Args:
-        columns: columns of `Slices`, sorted, with each row's parent by time.
-
-    Returns:
-        Whether any call was moved, so that the rows must be sorted and nested again.
+    If so, the rows must be sorted and nested again.
     """
     calls, ops = _pairs(columns)
     if not len(calls):
@@ -132,12 +123,7 @@ LATER_NS = 50_000
 
 
 def set_aside_wrong_times(columns: dict[str, Any], damage: Damage) -> None:
-    """Leave out work without times, and end work that can't last as long where the next one begins, in place.
-
-    Args:
-        columns: columns of `Slices`, sorted.
-        damage: where a sentence on each kind is noted.
-    """
+    """Leave out work without times, and end work that can't last as long where the next one begins, in place."""
     rows = _timeless(columns)
     if len(rows):
         for name in columns:

@@ -26,8 +26,6 @@ DAMAGED_HEAD = "The head of the trace is damaged, so some metadata is missing."
 
 
 class Damage(msgspec.Struct):
-    """Counts of everything that was repaired or left out of one trace."""
-
     dropped: int = 0
     """Events that couldn't be read at all."""
     partial: int = 0
@@ -60,12 +58,10 @@ class Damage(msgspec.Struct):
     """Whole sentences, such as that a stream ends early or a head is damaged."""
 
     def at(self, offset: int) -> None:
-        """Note the position of damage if it is the first."""
         if self.first is None or offset < self.first:
             self.first = offset
 
     def add(self, other: Damage) -> None:
-        """Add what was lost elsewhere."""
         for name, _, _ in _SENTENCES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first is not None:

@@ -113,8 +113,6 @@ LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace
 
 
 class _Timed(Listed, gc=False, tag_field="cat", tag=""):
-    """Fields of all events with a begin and an end."""
-
     ph: Literal["X"]
     name: str = ""
     pid: int | str = ""
@@ -161,8 +159,7 @@ _DECODER = msgspec.json.Decoder(list[reduce(or_, _CATEGORY_OF)], strict=False)  
 def typed_events(text: bytes | memoryview) -> Grouped:
     """Return the events of a JSON list by category, in order of appearance.
 
-    Raises:
-        msgspec.MsgspecError: it isn't valid JSON, or it contains something unknown, which may be valid.
+    Raises a `MsgspecError` also for something unknown, which may be valid.
     """
     events_of: defaultdict[Any, list[Any]] = defaultdict(list)
     for event in _DECODER.decode(text):
@@ -171,7 +168,6 @@ def typed_events(text: bytes | memoryview) -> Grouped:
 
 
 def by_category(events: Sequence[TraceEvent]) -> Grouped:
-    """Return events of any list by category."""
     events_of: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
         events_of[event.cat].append(event)

@@ -30,17 +30,6 @@ Lost = Callable[[], str]
 
 
 def head_of(splitter: Splitter, path: str, lost: Lost) -> Head:
-    """Return the head of a trace's text.
-
-    Args:
-        splitter: splitter of the text, at its begin.
-        path: named in the error.
-        lost: called if there is no head.
-
-    Raises:
-        TraceEmpty: no bytes.
-        TraceUnreadable: no list of events in it.
-    """
     head = splitter.head()
     if head is not None:
         return head
@@ -66,14 +55,10 @@ def no_event(path: str, lost: Lost) -> TraceUnreadable:
 
 
 class EventList(Generic[Batch]):
-    """Reads the list of events in a trace's text.
+    """Reads the list of events in a trace's text, after its head.
 
-    Args:
-        splitter: splitter of the text, after its head.
-        head: head of the text.
-        damage: counts what was repaired or left out.
-        decode: turns a JSON list of events, as text with its brackets, into a batch; None if it isn't valid.
-        collect: turns events that were read one by one into a batch.
+    `decode` turns a JSON list of events, as text with its brackets, into a batch, or None if it isn't valid; `collect`
+    does so with events that were read one by one.
     """
 
     def __init__(

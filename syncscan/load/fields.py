@@ -52,8 +52,6 @@ def vendor_of_category(name: str) -> str:
 
 
 class Field(NamedTuple):
-    """One such number."""
-
     column: str
     """Column's name in `Slices`, and the attribute's name in decoded args."""
     type: Any
@@ -96,7 +94,6 @@ FIELDS = (
 
 
 def fields_of(category: Category) -> tuple[Field, ...]:
-    """Return the fields that slices of this category have."""
     return tuple(field for field in FIELDS if category in field.categories)
 
 

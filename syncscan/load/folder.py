@@ -32,10 +32,6 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     begin like a trace, and all named `*.pt.trace.json…`; those of its subfolders if it has none itself. A rank is what
     the trace states, or else the number after `rank` in its name. A folder without traces may have saved
     analyses, `*.syncscan.json`.
-
-    Raises:
-        TraceNotFound: the folder or archive holds no trace.
-        TraceUnreadable: the archive is damaged, encrypted or too large.
     """
     if not os.path.isdir(path):  # noqa: PTH112  Path.is_dir raises for long names
         return _in_archive(os.fspath(path)) or [os.fspath(path)]
@@ -81,8 +77,7 @@ def named_as_trace(name: str) -> bool:
 def traces_among(files: Iterable[tuple[str, Callable[[], ByteStream]]]) -> list[str]:
     """Return the names of the files that begin like a trace, by rank and then by name.
 
-    Args:
-        files: names with functions that open them; a file that can't be opened isn't a trace.
+    A file that can't be opened isn't a trace.
     """
     ranked = [(rank, natural(name), name) for name, opened in files if (rank := _rank(name, opened)) is not None]
     return [name for _, _, name in sorted(ranked)]
@@ -106,7 +101,6 @@ def _rank(name: str, opened: Callable[[], ByteStream]) -> int | None:
 
 
 def _rank_in(name: str) -> int:
-    """Return the rank in a file's name, or NONE."""
     found = _RANK.search(PurePath(name).name)
     return int(found[1]) if found else NONE
 

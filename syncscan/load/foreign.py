@@ -66,12 +66,7 @@ _ASCEND = frozenset({"Ascend Hardware", "CANN"})
 
 
 def refusal(path: str, text: bytes) -> TraceUnreadable | None:
-    """Return why this text isn't a trace of torch.profiler's; None if that isn't known.
-
-    Args:
-        path: path for the sentence, fit to be shown.
-        text: first uncompressed bytes of a file without readable slices of torch.profiler's.
-    """
+    """Return why this text, a file's first, isn't a trace of torch.profiler's; None if that isn't known."""
     for writer, signs in _SIGNS.items():
         if signs.search(text):
             return TraceUnreadable(f"{path} has data {writer}, not a trace from torch.profiler.", _HINT)
@@ -106,7 +101,6 @@ def written_by_another(path: str) -> TraceUnreadable | None:
 
 
 def _is_doubtful(trace: Trace) -> bool:
-    """Return whether a trace has no device work or no runtime call."""
     return not len(trace.device_rows) or not trace.is_category(*CALLS).any()
 
 

@@ -21,12 +21,7 @@ less than 23 µs."""
 
 
 def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows: Flows) -> Bool:
-    """Mark the frames around a call that may wait, or around the forward op of a backward op around such a call.
-
-    Args:
-        slices: sorted and nested.
-        frames: all of them, sorted.
-    """
+    """Mark the frames around a call that may wait, or around the forward op of a backward op around such a call."""
     if not len(frames):
         return np.zeros(0, np.bool_)
     calls = _calls(strings, slices)
@@ -39,7 +34,6 @@ def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows:
 
 
 def _calls(strings: Sequence[str], s: Slices) -> Int64:
-    """Return the rows of host calls that may wait."""
     calls = np.flatnonzero((s.category == Category.RUNTIME) | (s.category == Category.DRIVER))
     idle = np.zeros(len(strings), np.bool_)
     for number in distinct(s.name[calls]).tolist():
@@ -55,7 +49,6 @@ def _lone_syncs(s: Slices) -> Int64:
 
 
 def _above(s: Slices, rows: Int64) -> Int64:
-    """Return the rows of all slices around these."""
     seen = np.zeros(len(s), np.bool_)
     while len(rows):
         rows = distinct(s.parent[rows].astype(np.int64))

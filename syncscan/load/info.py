@@ -36,12 +36,7 @@ _KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 
 
 def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked) -> TraceInfo:
-    """Return what the top-level keys and the names of a trace tell about it.
-
-    Args:
-        metadata: top-level keys except the events; of any type, as the file may be damaged.
-        size: the size of the uncompressed text, in bytes.
-    """
+    """Return what the top-level keys and the names of a trace tell about it."""
     distributed = _mapping(metadata.get("distributedInfo"))
     properties = metadata.get("deviceProperties")
     devices = [_mapping(d) for d in properties] if isinstance(properties, list) else []

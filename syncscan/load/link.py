@@ -175,9 +175,7 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
     An interval encloses another if it comes before it, ends after the other starts, and ends no earlier, within
     `_SLACK_NS`.
 
-    Args:
-        rows: number of each interval.
-        track, ts, end: columns sorted by (track, ts, -end).
+    The intervals are sorted by (track, ts, -end).
     """
     around = innermost_until(track, end, np.maximum(ts + 1, end - _SLACK_NS))
     return np.where(around == NONE, NONE, rows.take(around)) if len(rows) else rows

@@ -81,15 +81,7 @@ def hold_to(size: int) -> None:
 
 
 def require(columns: Columns, path: str, most: int | None) -> None:
-    """Require that the trace as read so far can be analyzed in this memory.
-
-    Args:
-        path: named in the error.
-        most: limit in bytes, or None.
-
-    Raises:
-        TraceTooLarge: it doesn't fit.
-    """
+    """Require that the trace as read so far can be analyzed in this memory."""
     if most is None or (needed := columns.rows * EVENT_BYTES + columns.texts_bytes) <= most:
         return
     raise TraceTooLarge(

@@ -42,7 +42,6 @@ class TopLevelKeys(Mapping[str, Any]):
         return repr(dict(self))
 
     def __or__(self, other: TopLevelKeys) -> TopLevelKeys:
-        """Return the union of both; for a common key the other's value counts."""
         return TopLevelKeys(self._values | other._values)
 
 
@@ -74,8 +73,7 @@ def metadata_before(head: Head) -> TopLevelKeys:
 def ending(tail: str, in_object: bool) -> TextAfterEvents:
     """Return the readable top-level keys after the list of events, and what follows the last one.
 
-    Args:
-        in_object: whether the list is a member of an object; without an object, nothing ends.
+    If the list isn't `in_object`, nothing ends.
     """
     if not in_object:
         read = members(tail)

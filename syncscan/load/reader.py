@@ -45,20 +45,9 @@ def read(
 ) -> Trace:
     """Read one trace.
 
-    Args:
-        stream: gives its uncompressed text.
-        path: named in messages and in the result's `info`.
-        piece: bytes of text in memory at once; one event if that is longer.
-        progress: called after each piece with the bytes of text read.
-        lost: returns at the end a sentence on what unpacking lost; empty if nothing.
-        second_share: waits for the result of `read_share` on the same text with the same `piece`.
-        max_memory: bytes that reading and analyzing may take; None for no limit.
-
-    Raises:
-        NeedsOneProcess: the two processes can't share this trace.
-        TraceEmpty: no bytes.
-        TraceUnreadable: no list of events in it, or a bare list without any.
-        TraceTooLarge: it doesn't fit into memory.
+    `progress` is called after each piece with the bytes of text read, `lost` at the end for a sentence on what
+    unpacking lost (empty if nothing). `second_share` waits for the result of `read_share` on the same text with the
+    same `piece`, the bytes in memory at once.
     """
     reading = _Reading(stream, path, piece, lost, max_memory)
     for events in reading.pieces():
@@ -102,8 +91,6 @@ def read_share(stream: Readable, path: str, piece: int, max_memory: int | None =
 
 
 class _Reading:
-    """One trace on its way from text to columns."""
-
     def __init__(self, stream: Readable, path: str, piece: int, lost: Lost, max_memory: int | None) -> None:
         self.path, self.max_memory = path, max_memory
         self.damage = Damage()
@@ -123,7 +110,6 @@ class _Reading:
         self.cuts.append(self.splitter.bytes_read)
 
     def add(self, piece: EventsText) -> None:
-        """Add the events of a piece."""
         for batch in self.events.read(piece):
             self._add(batch)
             del batch  # or the next would be built beside it, outside of the processor's cache

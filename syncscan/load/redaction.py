@@ -9,11 +9,7 @@ _HIDDEN = "***"
 
 
 def redacted(text: str) -> str:
-    """Return the text with `user:password@` and the query of each URL hidden, where signatures and tokens are.
-
-    Args:
-        text: a path, a URL, a chain of URLs as fsspec accepts it, or a sentence with URLs.
-    """
+    """Return the text with `user:password@` and the query of each URL hidden, where signatures and tokens are."""
     return _URL.sub(_without_secrets, text) if "://" in text else text
 
 

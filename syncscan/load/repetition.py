@@ -26,8 +26,6 @@ _CANDIDATES = 64
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """A sequence of launches and waiting calls that repeats on one thread."""
-
     track: int
     calls: int
     """Number of calls in the sequence."""
@@ -141,12 +139,7 @@ LONGEST_HEAD = 64
 
 
 class LoopHeads:
-    """The slices of a thread around the calls that start work or wait for it.
-
-    Args:
-        trace: trace with the thread.
-        outermost: row of the outermost slice around each of these calls, in order, or the call's own.
-    """
+    """The slices of a thread around the calls that start work or wait for it."""
 
     def __init__(self, trace: Trace, outermost: Int64) -> None:
         self.trace, self.outermost = trace, outermost
@@ -178,13 +171,7 @@ class LoopHeads:
         return held
 
     def best_begin(self, possible: Sequence[int], last: int, length: int) -> int:
-        """Return the call at which the loop begins, among those at which rounds of this length can begin.
-
-        Args:
-            possible: indices of calls, ascending, less than a round apart.
-            last: index after the last call of the rounds.
-            length: number of calls per round.
-        """
+        """Return the call at which the loop begins, among those at which rounds of this length can begin."""
         loading = [begin for begin in possible if self._loading[begin + length : last : length].all()]
         for previous, begin in zip([loading[-1] - length, *loading] if loading else [], loading, strict=False):
             passed = slice(self.at[max(previous, 0)], self.at[begin])
@@ -196,11 +183,6 @@ class LoopHeads:
         """Return when each whole round begins and, last, when the last one ends, ns.
 
         The first round is left out if its loader ran before the recording began.
-
-        Args:
-            begin: index of the first round's first call.
-            count: number of rounds.
-            length: number of calls per round.
         """
         first = begin + length * np.arange(count)
         loads = bool(self._loading[first[1:]].all())

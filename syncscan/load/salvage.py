@@ -60,11 +60,7 @@ Object = dict[str, Any]
 
 
 def _each_key_once(members: list[tuple[str, Any]]) -> Object:
-    """Return the object of these members.
-
-    Raises:
-        ValueError: a key occurs twice, so that a string must have ended elsewhere.
-    """
+    """Return the object of these members; if a key occurs twice (`ValueError`), a string must have ended elsewhere."""
     value = dict(members)
     if len(value) < len(members):
         raise ValueError("a key occurs twice")
@@ -108,12 +104,9 @@ class Salvage:
         return "".join(self._tail) if self.place is ListPosition.BEHIND_LIST else None
 
     def events(self, text: bytes, offset: int, last: bool) -> Iterator[Salvaged]:
-        """Yield the events in this text.
+        """Yield the events in this text, which continues the previous call's after its comma.
 
-        Args:
-            text: continues the previous call's text after its comma.
-            offset: position of the text in the whole, in bytes.
-            last: whether nothing follows.
+        `offset` is the position of the text in the whole, in bytes; nothing follows the `last` one.
         """
         if self.place is ListPosition.BEHIND_LIST:
             self._add_to_tail("," + text.decode("utf-8", "replace"))
@@ -230,10 +223,7 @@ def _is_timed(event: Object) -> bool:
 def _list_end_behind(text: str, begin: int) -> int | None:
     """Return where the list of events ends after a damaged event that no other follows; None if unknown.
 
-    Args:
-        text: has the event, and the trace's end or a part of it; or a cut event, whose brackets are its
-            own.
-        begin: position of the event.
+    The text has the event, and the trace's end or a part of it; or a cut event, whose brackets are its own.
     """
     at = begin + 1
     if _NEXT_PHASE.search(text, at) or _whole_object(text[begin:] + "}"):

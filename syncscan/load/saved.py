@@ -37,13 +37,11 @@ _LONGEST = int(LONGEST_US) * 1000
 
 
 class _Versioned(msgspec.Struct):
-    """The part of `saved` that every version has."""
-
     version: int
 
 
 class _SavedHead(msgspec.Struct):
-    """The part of a document that identifies its reader; the report in it is for other programs."""
+    """A document's identification of its reader; the report in it is for other programs."""
 
     schema: str
     saved: msgspec.Raw = msgspec.Raw(b"")
@@ -60,11 +58,7 @@ def is_saved(begin: bytes) -> bool:
 
 
 def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
-    """Open a trace whose events are needed.
-
-    Raises:
-        UsageError: it is a saved analysis, without the events as recorded.
-    """
+    """Open a trace whose events are needed, which a saved analysis doesn't have as recorded."""
     stream = open_bytes(path)
     if not is_saved(stream.peek(PEEK)):
         return stream
@@ -76,16 +70,7 @@ def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
 
 
 def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
-    """Return the trace in a saved analysis.
-
-    Args:
-        name: name of the file, for errors.
-        most: limit in bytes, or None.
-
-    Raises:
-        TraceUnreadable: it is damaged, of another version, or a report without the trace.
-        TraceTooLarge: it doesn't fit into memory.
-    """
+    """Return the trace in a saved analysis."""
     try:
         saved = _read_rest(_text(stream, name, most), name)
         require(saved.trace, name, most)
@@ -123,11 +108,6 @@ def _read_rest(text: bytes, name: str) -> Saved:
 
 
 def require(saved: SavedTrace, name: str, most: int | None) -> None:
-    """Refuse a trace that takes more memory than available.
-
-    Raises:
-        TraceTooLarge: it does.
-    """
     rows = saved.slices.rows + saved.frames.rows + saved.flows.rows
     if most is not None and rows * EVENT_BYTES > most:
         raise _too_large(name)
@@ -136,8 +116,7 @@ def require(saved: SavedTrace, name: str, most: int | None) -> None:
 def linked(saved: SavedTrace) -> Trace:
     """Link the trace again, so that what follows from the columns is computed rather than trusted.
 
-    Raises:
-        ValueError: its columns aren't those of a trace.
+    A `ValueError` says that its columns aren't those of a trace.
     """
     raw = _unlinked(saved)
     info = trace_info(saved.metadata, saved.path, saved.size_bytes, raw)
@@ -185,7 +164,6 @@ def _columns(saved: SavedTrace, stored: Packed, types: dict[str, Any]) -> dict[s
 
 
 def _require_groups(saved: SavedTrace, group: Any) -> None:
-    """Refuse invalid process groups."""
     if not _within(group, NONE, len(saved.strings) - 1):
         raise ValueError("a group isn't one of those it lists")
     for number in distinct(group[group != NONE]).tolist():
@@ -207,11 +185,7 @@ _ARROW = "fwdbwd"
 
 
 def events_text(trace: Trace) -> bytes:
-    """Return the JSON of the trace, with its metadata.
-
-    Args:
-        trace: trace of any vendor; calls and kernels get CUDA's category names.
-    """
+    """Return the JSON of the trace, with its metadata; calls and kernels of any vendor get CUDA's category names."""
     metadata = {key: value for key, value in trace.info.metadata.items() if key != "traceEvents"}
     events = [*_labels(trace), *_slices(trace), *_frames(trace), *_arrows(trace)]
     return json.dumps({**metadata, "traceEvents": events}, allow_nan=False).encode()

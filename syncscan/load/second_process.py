@@ -38,11 +38,8 @@ def possible() -> bool:
 def second_process(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     """Compute a value in a child process, which is gone afterwards.
 
-    Yields:
-        A function that waits for the value and returns it; None if the child failed.
-
-    Raises:
-        OSError: the system refuses a process: processes, files or memory are exhausted.
+    The function that it yields waits for the value and returns it; None if the child failed. The system may refuse a
+    process (`OSError`): processes, files or memory are exhausted.
     """
     import multiprocessing  # only large traces need it
 

@@ -37,8 +37,6 @@ contains apparent events and comes before the list."""
 
 
 class Readable(Protocol):
-    """A binary stream to read text from."""
-
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill the buffer with as much as is available at once; return 0 at the end."""
 
@@ -76,12 +74,7 @@ class EventsText(msgspec.Struct, frozen=True):
 
 
 class Splitter:
-    """Splits the text of a trace at its events.
-
-    Args:
-        stream: stream of the text.
-        size: length of a piece in bytes; a longer event makes a longer piece.
-    """
+    """Splits the text of a trace at its events, into pieces of `size` bytes; a longer event makes a longer piece."""
 
     def __init__(self, stream: Readable, size: int = PIECE) -> None:
         self.size = size
@@ -94,7 +87,6 @@ class Splitter:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of text read so far."""
         return self._before + self._to
 
     @property

@@ -27,16 +27,7 @@ other work doesn't consist of them. A choice: in our two traces of serving frame
 
 
 def with_steps(trace: Trace, scope: str | None = None, as_one_step: bool = False) -> Trace:
-    """Return the trace with its steps.
-
-    Args:
-        trace: a linked trace; existing steps are replaced.
-        scope: glob; every outermost range with a matching name is a step.
-        as_one_step: whether the trace is one step, whatever it marks.
-
-    Raises:
-        UsageError: no range has such a name.
-    """
+    """Return the trace with its steps: those that it marks, or every outermost range in the `scope` (a glob)."""
     if as_one_step:
         return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound(asked=True))
     if scope is not None:
@@ -57,15 +48,7 @@ def with_steps(trace: Trace, scope: str | None = None, as_one_step: bool = False
 
 
 def with_chosen_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
-    """Return the trace with some of its steps, counted from 0.
-
-    Args:
-        first: first step to keep; None for the first one.
-        last: first step after them; None for all.
-
-    Raises:
-        UsageError: no such steps exist.
-    """
+    """Return the trace with some of its steps, counted from 0."""
     steps = trace.main_steps
     count = len(steps)
     begin, end = 0 if first is None else first, count if last is None else last
@@ -140,7 +123,6 @@ def _ranges(trace: Trace, wanted: Callable[[str], bool]) -> Int64:
 
 
 def _outermost(trace: Trace, rows: Int64) -> Int64:
-    """Return those of these rows that lie in no other of them."""
     chosen = set(rows.tolist())
     return np.array([r for r in rows.tolist() if chosen.isdisjoint(trace.ancestors(r))], np.int64)
 

@@ -69,15 +69,7 @@ _NO_MEMORY = re.compile("not enough memory|Error -4 while")
 
 
 def stored_as(below: io.BufferedReader, first: bytes) -> Stored:
-    """Return a reader of the text of stored bytes, compressed or not, chosen by the first of them.
-
-    Args:
-        below: stream of the bytes.
-        first: the first six bytes, or all if fewer.
-
-    Raises:
-        MissingExtra: the package for this compression isn't installed.
-    """
+    """Return a reader of the text of stored bytes, compressed or not, chosen by the first six of them."""
     kinds = (_Gunzip, _Unzstd, _Bunzip2, _Unxz)
     return next((kind for kind in kinds if kind.MAGIC.match(first)), Stored)(below)
 
@@ -136,19 +128,13 @@ class _Packed(Stored):
         return out
 
     def _new_unpacker(self) -> Any:
-        """Return an unpacker that goes up to the byte before the damage in a part."""
         raise NotImplementedError
 
     def _usual_unpacker(self) -> Any:
-        """Return an unpacker for a part without damage."""
         return self._new_unpacker()
 
     def _begin_part(self, ahead: int = 0) -> None:
-        """Begin a part at the available compressed bytes.
-
-        Args:
-            ahead: unpacked text before it that isn't counted yet, in bytes.
-        """
+        """Begin a part at the available compressed bytes; text `ahead` of it (bytes, unpacked) isn't counted yet."""
         self._unpacker = self._usual_unpacker()
         self._part = (self.bytes_read - len(self._packed), self._unpacked_bytes + ahead)
 
@@ -177,9 +163,7 @@ class _Packed(Stored):
     def _goes_on(self, why: str, ahead: int = 0) -> None:
         """Continue after an incomplete part at the next one, if any.
 
-        Args:
-            why: start of the sentence on what is missing; empty if nothing is.
-            ahead: unpacked text before it that isn't counted yet, in bytes.
+        `why` begins the sentence on what is missing, empty if nothing is.
         """
         behind = self._behind_damage()
         if why:
@@ -247,12 +231,7 @@ class _Refused(Exception):
 
 
 def _unpacked(unpacker: Any, packed: bytes) -> bytes:
-    """Return the text that a decompressor makes of these bytes.
-
-    Raises:
-        _Refused: they are damaged.
-        MemoryError: memory is insufficient.
-    """
+    """Return the text that a decompressor makes of these bytes; `_Refused` if they are damaged."""
     try:
         out: bytes = unpacker.decompress(packed)
     except MemoryError:

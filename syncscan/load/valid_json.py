@@ -32,18 +32,7 @@ _EVENTS = msgspec.json.Decoder(list[_Checked])
 
 
 class ValidText:
-    """The text of a trace in pieces, with damage repaired as in `load`.
-
-    Args:
-        stream: stream of the uncompressed text.
-        path: named in the error.
-        piece: bytes of text in memory at once.
-        lost: returns a sentence on what unpacking lost if there is no list of events; empty if nothing.
-
-    Raises:
-        TraceEmpty: no bytes.
-        TraceUnreadable: there is no list of events; or a bare list has none when the text ends.
-    """
+    """The text of a trace in pieces, with damage repaired as in `load`."""
 
     def __init__(self, stream: Readable, path: str = "the trace", piece: int = PIECE, lost: Lost = lambda: "") -> None:
         self.damage = Damage()
@@ -69,7 +58,6 @@ class ValidText:
         yield self._end()
 
     def _end(self) -> bytes:
-        """Return the end of the list and what follows it."""
         if not self.head:
             return b"\n]\n"
         if _is_object(b'{"traceEvents": []' + self._ending.text.encode("utf-8", "surrogatepass")):
@@ -96,7 +84,6 @@ class ValidText:
         self._ending = yield from self._events.read_behind()
 
     def events(self) -> Iterator[bytes]:
-        """Yield the text of each event."""
         decoder = msgspec.json.Decoder(list[msgspec.Raw])
         for piece in self.pieces():
             yield from map(bytes, decoder.decode(b"[" + piece + b"]"))
