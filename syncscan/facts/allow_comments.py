@@ -22,24 +22,21 @@ class Comment(msgspec.Struct, frozen=True):
     reason: str
 
     def __str__(self) -> str:
-        """Return the comment as it is written in source."""
         return f"# syncscan: allow[{', '.join(self.rules)}] {self.reason}".rstrip()
 
     @property
     def counts(self) -> bool:
-        """Whether the comment takes effect: it names a rule and gives a reason."""
+        """Whether it names a rule and gives a reason."""
         return bool(self.rules and self.reason)
 
     def allows(self, rule: str) -> bool:
-        """Return whether the comment allows syncs of this rule."""
         return self.counts and ("*" in self.rules or rule in self.rules)
 
 
 def comments_in(text: str) -> tuple[Comment, ...]:
     """Return all allow comments in line order; strings that look like comments don't count.
 
-    Args:
-        text: source of a Python file, possibly with lines blanked out. Search ends where it can't be tokenized.
+    Lines of the source may be blanked out. The search ends where it can't be tokenized.
     """
     return tuple(_parse(text))
 

@@ -17,7 +17,6 @@ def nodes(trace: Trace) -> Int64:
 
 @once
 def node_begins(trace: Trace) -> Int64:
-    """Return when the engine began each graph node, ns, ascending."""
     return np.sort(trace.slices.ts[nodes(trace)])
 
 
@@ -26,9 +25,6 @@ def forward_ops(trace: Trace, backward: Int64) -> Int64:
 
     Both have the same sequence number. If several forward ops have it, the last to begin before the backward op counts
     (torch/csrc/profiler/collection.cpp, generateForwardBackwardLink).
-
-    Args:
-        backward: rows of ops of a backward pass.
     """
     s, (ops, _) = trace.slices, trace.rows_of(Category.CPU_OP)
     forward = ops[(s.sequence.take(ops) != NONE) & (s.fwd_thread.take(ops) <= 0)]

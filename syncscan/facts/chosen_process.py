@@ -102,13 +102,8 @@ MOST_PROCESSES = 8
 def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[ProcessSteps, ...], tuple[Lack, ...]]:
     """Return the trace of one process, the step time of each process (that one first), and what data is missing.
 
-    A trace with a single process is returned unchanged.
-
-    Args:
-        process: pid of the program to analyze; by default, the one with the most steps.
-
-    Raises:
-        UsageError: the trace holds no such process.
+    A trace with a single process is returned unchanged. Without a `process` (its pid), the one with the most steps
+    counts.
     """
     pids = processes(trace)
     if process is not None and process not in pids:

@@ -32,8 +32,7 @@ def matched(
     `$x.item() | float($x)` are two patterns, of which the first that fits counts. A variable stands for an expression
     or for a name after a dot, and wherever it stands for the same code; not for `*x`.
 
-    Args:
-        name_of: gives the dotted name by which an expression is compared with one of the pattern.
+    Names are compared as `name_of` gives them.
     """
     for tree in _trees(pattern):
         parts: dict[str, Any] = {}

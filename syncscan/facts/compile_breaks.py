@@ -23,12 +23,7 @@ _ORDER = {CompileKind.SKIPPED: 0, CompileKind.BREAK: 1, CompileKind.RECOMPILED: 
 
 
 def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[CompileBreak, ...]:
-    """Return dynamo's reports with the findings at each, the costliest first; reports without findings come last.
-
-    Args:
-        record: the record, as capture stored it.
-        findings: the findings in the order of a report; what comes first there comes first here.
-    """
+    """Return dynamo's reports with the findings at each, the costliest first; reports without findings come last."""
     joined = [_join(event, findings) for event in record.events]
     place = {finding.id: number for number, finding in enumerate(findings)}
 

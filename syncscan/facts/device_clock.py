@@ -100,13 +100,9 @@ def device_clock(trace: Trace) -> DeviceClock:
 def _synchronizes(trace: Trace, few: bool) -> tuple[Int64, int]:
     """Return how long after each device synchronize returned the last work launched before it ended, ns.
 
-    The profiler's own counts too. With several devices, it isn't known which one it waits for; then there are none.
-
-    Args:
-        few: whether there are few read-backs, so that stream synchronizes count, too.
-
-    Returns:
-        The time for each synchronize after work, and their number, or how much work seems to end after one.
+    The profiler's own count too, and with `few` read-backs stream synchronizes. With several devices, it isn't known
+    which one it waits for; then there are none. The number is that of synchronizes, or how much work seems to end after
+    one.
     """
     s, linked = trace.slices, trace.device_calls != NONE
     rows, calls = trace.device_rows[linked], trace.device_calls[linked]

@@ -20,9 +20,6 @@ def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Device
 
     A backend that communicates on the host (gloo, MPI, UCC) leaves no device work. Its collectives count as
     communication while the device is idle and the host launches nothing.
-
-    Args:
-        steps: begin and end of the steps to average over, ns.
     """
     inside = trace.launched_in(steps)
     rows, computing = trace.device_rows[inside], ~communicating(trace)[inside]
@@ -38,12 +35,7 @@ def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Device
 
 
 def in_pageable_copies(trace: Trace, steps: Sequence[tuple[int, int]], device: int) -> float:
-    """Return the time per step that a device spends in pageable copies of unrecorded size, in mean µs.
-
-    Args:
-        steps: begin and end of the steps to average over, ns.
-        device: its number; NONE for a trace without device work.
-    """
+    """Return the time per step that a device spends in pageable copies of unrecorded size, in mean µs."""
     rows = trace.where(lambda name: "Pageable" in name, Category.MEMCPY)
     if not len(rows):
         return 0.0

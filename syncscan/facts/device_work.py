@@ -32,9 +32,8 @@ class DeviceNames:
     def matching(self, predicate: Callable[[str], Any], words: Iterable[str]) -> Bool:
         """Return a mask over `Trace.strings`: the device names that satisfy `predicate`.
 
-        Args:
-            predicate: called only for names that contain one of the words; it must be false for all others.
-            words: lower-case words of at least two ASCII letters; matching ignores case.
+        It is called only for names that contain one of the `words` (lower-case, of at least two ASCII letters; case of
+        the names is ignored), and must be false for all others.
         """
         hits = np.zeros(len(self._strings), np.bool_)
         for place in distinct(np.concatenate([self._holding(word.encode()) for word in words])).tolist():
@@ -98,12 +97,7 @@ class Work(msgspec.Struct, frozen=True, eq=False):
 
 
 class DeviceWork:
-    """Provides the `Work` of devices and streams of one trace, sorted once.
-
-    Args:
-        trace: trace with the work.
-        counted: mask over `trace.device_rows` of the rows that count; default: all.
-    """
+    """Provides the `Work` of devices and streams of one trace, sorted once; `counted` masks `trace.device_rows`."""
 
     def __init__(self, trace: Trace, counted: Bool | None = None) -> None:
         counted = np.ones(len(trace.device_rows), np.bool_) if counted is None else counted
@@ -117,17 +111,15 @@ class DeviceWork:
 
     @cached_property
     def devices(self) -> tuple[int, ...]:
-        """Numbers of the devices that did work."""
         return tuple(int(d) for d in distinct(self._device))
 
     def streams(self, device: int) -> tuple[int, ...]:
-        """Return the numbers of this device's streams that did work."""
         if device not in self._streams:
             self._streams[device] = tuple(distinct(self._stream[self._device == device]).tolist())
         return self._streams[device]
 
     def of(self, device: int, stream: int = NONE) -> Work:
-        """Return the work of one stream, or of the whole device (`stream=NONE`)."""
+        """Return the work of one stream, or of the whole device without one."""
         key = (device, stream)
         if key not in self._cache:
             if stream == NONE and len(self.streams(device)) == 1:  # the same work, so sort it once
@@ -145,11 +137,10 @@ class DeviceWork:
         return {k: self._sort_work(nameless) if k == NONE else self.of(device, k) for k in self.streams(device)}
 
     def last_ends(self, places: Sequence[Place], launched_before: Int64) -> tuple[Int64, Bool]:
-        """Return when the work launched at each place before each time ends, and whether there is any.
+        """Return when the work launched at each place before each time (ns) ends, and whether there is any.
 
-        Args:
-            places: device and stream, NONE for all streams; no device, no work.
-            launched_before: one time per place, ns; it is returned as the end if there is no work.
+        NONE for a place's stream stands for all of them; without a device there is no work. Without work, the time
+        itself is the end.
         """
         on: defaultdict[Place, list[int]] = defaultdict(list)
         for at, place in enumerate(places):

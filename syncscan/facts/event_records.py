@@ -22,13 +22,7 @@ _EARLY_NS = 2_000
 
 
 def stated_edges(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
-    """Return for the row of each call that waits for an event the row of the record that it waits for.
-
-    Args:
-        trace: any trace; without either source, the result is empty.
-        records: rows of the event record calls.
-        waits: rows of the calls that wait for an event, of streams and of hosts.
-    """
+    """Return for the row of each call that waits for an event the row of the record that it waits for."""
     return {**_from_callbacks(trace, records, waits), **_from_sync_rows(trace, records, waits)}
 
 
@@ -98,7 +92,6 @@ class EventRecords:
 
     @property
     def none(self) -> bool:
-        """Whether the trace has no event records at all."""
         return not len(self._on[NONE][0])
 
     def before(self, row: int, most: int = LOOK_BACK, *, track: int = NONE) -> list[int]:
@@ -114,13 +107,7 @@ class EventRecords:
 
 
 class UsedStreams:
-    """The streams that threads launched work on.
-
-    Args:
-        track: thread of each launch.
-        issued: time of each launch, ns.
-        stream: stream number of each launch.
-    """
+    """The streams that threads launched work on."""
 
     def __init__(self, track: Int32 | Int64, issued: Int64, stream: Int32 | Int64) -> None:
         self._track, self._issued, self._stream = track, issued, stream

@@ -13,11 +13,7 @@ from syncscan.model.trace import NONE, Trace
 
 
 def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
-    """Return the names of the Python frames around each interval, outermost first; empty without stacks.
-
-    Args:
-        begins, ends: intervals in ns; a frame counts if it lasts from the begin or before to the end or after.
-    """
+    """Return the names of the Python frames around each interval (ns), outermost first; empty without stacks."""
     names_of: list[tuple[str, ...]] = [()] * len(tracks)
     frames, cache = trace.frames, trace.cached(_Threads).known
     for track, places in grouped(tracks) if len(frames) else ():
@@ -31,8 +27,6 @@ def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int6
 
 
 class _Threads:
-    """Frame chains of a trace's threads, built on demand."""
-
     def __init__(self, _: Trace) -> None:
         self.known: dict[int, FrameChains] = {}
 
@@ -40,9 +34,7 @@ class _Threads:
 class FrameChains:
     """Looks up the frames of a thread around a time; calls at one site get the same tuple.
 
-    Args:
-        strings: names by number.
-        names, ts, ends: of the thread's frames, ordered by begin; times in ns.
+    Frames are ordered by begin.
     """
 
     def __init__(self, strings: Sequence[str], names: Int32, ts: Int64, ends: Int64) -> None:
@@ -52,7 +44,6 @@ class FrameChains:
         self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def around(self, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
-        """Return for each interval the names of the frames around it, outermost first."""
         begun = (self._ts.searchsorted(begins, side="right") - 1).tolist()
         open_ = {frame: self._open(frame) for frame in set(begun)}
         chains = []
@@ -73,14 +64,12 @@ class FrameChains:
         return np.array(rows[::-1], np.int64)
 
     def _ending(self, time: int) -> Int64:
-        """Return the frames that end at this time and began by then."""
         ending = self._by_end[slice(*(self._ends.searchsorted(time, side, self._by_end) for side in ("left", "right")))]
         ended: Int64 = ending[self._ts[ending] <= time]
         return ended
 
     @cached_property
     def _by_end(self) -> Int64:
-        """Indices of the frames, ordered by end."""
         return np.argsort(self._ends, kind="stable")
 
 

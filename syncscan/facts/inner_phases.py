@@ -35,11 +35,7 @@ class InnerPhase(msgspec.Struct, frozen=True):
 
 
 def inner_phases(sampled: SampledHost | None) -> tuple[InnerPhase, ...]:
-    """Return the phases inside each step, longest first.
-
-    Args:
-        sampled: where the host's time goes by capture's samples, None without any.
-    """
+    """Return the phases, longest first."""
     if sampled is None or not sampled.step_us:
         return ()
     nodes = sampled.nodes

@@ -28,8 +28,7 @@ EXPLAINED = 2
 def partly_recorded(trace: Trace, replays: Int64) -> list[int]:
     """Return the unexplained idle time after each of these replays, ns; 0 without one.
 
-    Args:
-        replays: rows of graph launches with work in the trace; at most LOOKED_AT of them are checked.
+    Replays are graph launches with work in the trace; at most LOOKED_AT of them are checked.
     """
     some = replays[np.linspace(0, len(replays) - 1, min(len(replays), LOOKED_AT)).astype(np.int64)]
     held = _Held(trace)
@@ -141,7 +140,6 @@ def _lacks(trace: Trace, assigned: bool) -> Iterator[Lack]:
 
 
 def _dropped(trace: Trace) -> Iterator[Lack]:
-    """Report records that the profiler says it dropped."""
     dropped = trace.info.dropped
     if dropped:
         yield Lack(f"The profiler's buffers were full: it dropped {dropped} device records.", verdict=True)

@@ -50,7 +50,6 @@ def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
 
 @once
 def _all_shares(trace: Trace) -> tuple[KernelShare, ...]:
-    """Return the shares of all kernels that are looked at, the longest first."""
     s, steps = trace.slices, step_intervals(trace)[:MOST_STEPS]
     rows = work_of_steps(trace, steps)
     rows = rows[~among(rows, trace.device_rows[communicating(trace)])]
@@ -66,7 +65,6 @@ def _all_shares(trace: Trace) -> tuple[KernelShare, ...]:
 
 
 def _share(name: str, by: Mapping[tuple[tuple[str, ...], str], Sequence[int]], total: int, steps: int) -> KernelShare:
-    """Return the share of the kernels with one name, from their times in ns by launcher."""
     module, op = max(by, key=lambda launcher: sum(by[launcher]))
     took = sum(map(sum, by.values()))
     return KernelShare(

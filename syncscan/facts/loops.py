@@ -26,7 +26,6 @@ class Loop(NamedTuple):
     last: int
 
     def holds(self, line: int) -> bool:
-        """Return whether the loop has this line, in its header or body."""
         return self.first <= line <= self.last
 
 
@@ -37,7 +36,6 @@ class Branch(NamedTuple):
     last: int
 
     def holds(self, line: int) -> bool:
-        """Return whether the branch has this line."""
         return self.first <= line <= self.last
 
 
@@ -50,50 +48,26 @@ class Loops:
         self._without_training: dict[str, list[Branch]] = {}
 
     def around(self, file: str, line: int) -> list[Loop]:
-        """Return the loops around a line, outermost first; none if the source can't be read.
-
-        Args:
-            file: the file, as a code object names it.
-            line: counted from 1.
-        """
+        """Return the loops around a line, outermost first; none if the source can't be read."""
         return [loop for loop in self._parse(file)[0] if loop.holds(line)]
 
     def chosen(self, file: str, line: int, other: int) -> bool:
-        """Return whether a line depends on a condition that another line doesn't depend on.
-
-        Args:
-            file: the file, as a code object names it.
-            line: counted from 1.
-        """
+        """Return whether a line depends on a condition that another line doesn't depend on."""
         return any(b.holds(line) and not b.holds(other) for b in self._parse(file)[1])
 
     def repeats(self, file: str, line: int) -> bool:
         """Return whether its function runs a line several times: in a loop's body, or in a comprehension.
 
         A `for` loop's header runs once, a `while` loop's each time.
-
-        Args:
-            file: the file, as a code object names it.
-            line: counted from 1.
         """
         return line in self._repeated_lines(file)
 
     def calls(self, file: str, first: int, last: int) -> list[str]:
-        """Return what is called in these lines, as it is written: `envs.step`.
-
-        Args:
-            file: the file, as a code object names it.
-            first, last: the lines, counted from 1.
-        """
+        """Return what is called in these lines, as it is written: `envs.step`."""
         return [name for line, name in self._parse(file)[2] if first <= line <= last]
 
     def trains_nothing(self, file: str, line: int) -> bool:
-        """Return whether a line runs without gradients, or behind `eval()` in its function.
-
-        Args:
-            file: the file, as a code object names it.
-            line: counted from 1.
-        """
+        """Return whether a line runs without gradients, or behind `eval()` in its function."""
         if file not in self._without_training:
             self._without_training[file] = list(_without_training(_tree("".join(linecache.getlines(file)))))
         return any(lines.holds(line) for lines in self._without_training[file])

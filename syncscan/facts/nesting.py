@@ -15,12 +15,7 @@ _ROUNDS = 32
 
 
 def innermost_that(counts: Bool, parent: Any) -> Any:
-    """Return for each row the innermost row around it that counts, or NONE.
-
-    Args:
-        counts: mask of the rows that count.
-        parent: row around each row, or NONE.
-    """
+    """Return for each row the innermost row around it that counts, or NONE."""
     around = parent.copy()
     _led_outwards(around, np.flatnonzero(parent != NONE), lambda _, places: counts.take(places))
     return around
@@ -29,10 +24,9 @@ def innermost_that(counts: Bool, parent: Any) -> Any:
 def innermost_until(track: Int32, end: Int64, least: Int64) -> Int64:
     """Return for each interval the last one before it on its track that ends at `least` or later, or NONE.
 
-    Args:
-        track: track of each interval; intervals of a track are adjacent and ordered by begin.
-        least: earliest end of what can enclose each interval, later than its begin. An interval that ends too early to
-            enclose one also ends too early for all that this one ends too early for.
+    Intervals of a track are adjacent and ordered by begin. `least` is the earliest end of what can enclose each one,
+    later than its begin. An interval that ends too early to enclose one also ends too early for all that this one ends
+    too early for.
     """
     around = np.arange(-1, len(end) - 1)
     around[1:][track[1:] != track[:-1]] = NONE
@@ -50,9 +44,7 @@ def _led_outwards(around: Any, rows: Int64, stays: Callable[[Int64, Any], Bool])
     A place where a row doesn't stay is skipped together with all that were skipped for it. In a usual trace each round
     doubles the distance; behind deep nesting it goes up one level.
 
-    Args:
-        around: first place to try for each row, or NONE; holds the answer afterwards.
-        stays: tells which of these rows stay at these places.
+    `around` is the first place to try for each row, or NONE, and holds the answer afterwards.
     """
     for _ in range(_ROUNDS):
         places = around.take(rows)

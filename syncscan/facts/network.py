@@ -60,7 +60,6 @@ class OutermostOp(msgspec.Struct, frozen=True):
 
     @property
     def backward(self) -> bool:
-        """Whether it is one of a backward pass's."""
         return is_backward(self.name)
 
     @property
@@ -83,7 +82,6 @@ class Pass(msgspec.Struct, frozen=True):
 
     @property
     def interval(self) -> Interval:
-        """Return the time from the first op's begin to the last one's end."""
         return Interval(self.ops[0].begin, self.ops[-1].end)
 
 
@@ -114,11 +112,7 @@ def is_compiled(trace: Trace) -> bool:
 def passes(trace: Trace, step: Interval) -> list[Pass]:
     """Return the passes of a network in this step, forward ones and the backward behind each, in time order.
 
-    Args:
-        step: from its begin to the next one's, ns.
-
-    Returns:
-        A cached list: don't modify it.
+    The list is cached and not to be changed.
     """
     cached = trace.cached(_Known).passes
     if step not in cached:
@@ -169,8 +163,6 @@ def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
 
 
 class _Known:
-    """The ops and passes of those steps of a trace that were looked up."""
-
     def __init__(self, _: Trace) -> None:
         self.ops: dict[Interval, list[OutermostOp]] = {}
         self.passes: dict[Interval, list[Pass]] = {}

@@ -68,7 +68,6 @@ class Paths:
         return path
 
     def outermost_op(self, row: int) -> int:
-        """Return the row of the outermost op around this row, or NONE."""
         return next(iter(self.to(self._slices.parent.item(row)).ops), NONE)
 
     def _codes(self, rows: Int64) -> Int64:

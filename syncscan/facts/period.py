@@ -100,10 +100,6 @@ def _held_until(trace: Trace, begin: int, first: int) -> int:
 
     A blocked copy's call returns with its copy, so that its begin counts, unlike another launch's. Recorded work of any
     stream may have held it, by an event.
-
-    Args:
-        begin: begin of the first step, ns.
-        first: the row of that work.
     """
     s, call = trace.slices, trace.calls_of(np.array([first])).item()
     if call == NONE:

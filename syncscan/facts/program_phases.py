@@ -75,7 +75,6 @@ class SeenPhase(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """Total time, ns."""
         return sum(sample.ns for sample in self.samples)
 
     def lines(self) -> list[tuple[Frame, int]]:
@@ -107,14 +106,10 @@ class WatchedSteps(NamedTuple):
 def phases_of(
     course: WatchedSteps, samples: Sequence[Sample], loops: Loops
 ) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
-    """Return the phases, longest first, and the loop whose iterations are the steps.
+    """Return the phases, longest first, and the loop whose iterations are the steps (None without one).
 
-    Args:
-        samples: all of the run; those of steps that don't count only say where phases lie.
-
-    Returns:
-        The phases with their samples; and the loop with the place in the path of the function that it stands in, None
-        without such a loop.
+    Samples are all of the run; those of steps that don't count only say where phases lie. The loop comes with the place
+    in the path of the function that it stands in.
     """
     steps = _StepNumbers(course)
     around = _steps_loop(steps, samples, loops)
@@ -149,8 +144,6 @@ def _by_lines(seen: Iterable[SeenPhase]) -> Iterator[list[Sample]]:
 
 
 class _StepNumbers:
-    """Step numbers by time, and which steps are ordinary."""
-
     def __init__(self, course: WatchedSteps) -> None:
         self.course = course
         self.times = [b - a for a, b in zip(course.ends, course.ends[1:], strict=False)]
@@ -159,7 +152,7 @@ class _StepNumbers:
         self.count = len(counted)
 
     def at(self, moment: int) -> int:
-        """Return the number of the step; -1 outside of all steps."""
+        """Return -1 outside of all steps."""
         number = bisect.bisect_right(self.course.ends, moment) - 1
         return number if number < len(self.times) else -1
 
@@ -217,7 +210,7 @@ class _Branch(NamedTuple):
 
     @property
     def phase(self) -> object:
-        """Return the group of its samples: a loop is one phase, whatever it calls; so is all of some kinds."""
+        """A loop is one phase, whatever it calls; so is all of some kinds."""
         if self.kind in (PhaseKind.LOADER, PhaseKind.CHECKPOINT, PhaseKind.LOGGING):
             return self.kind
         if self.place is not None and self.place.first != self.place.last:
@@ -355,11 +348,7 @@ _LOGARITHM = re.compile(r"^(?!(wandb|mlflow|self|logger|run|accelerator|fabric)\
 
 
 def kind_of(stack: Sequence[Frame]) -> PhaseKind:
-    """Return the kind of phase that a sample shows, by the names and packages of the functions on its stack.
-
-    Args:
-        stack: outermost first.
-    """
+    """Return the kind of phase that a sample shows, by the names and packages of the functions on its stack."""
     for code, _ in stack:
         kind = kind_named(name_of(code), code.co_filename)
         if kind is not PhaseKind.OTHER:
@@ -368,11 +357,7 @@ def kind_of(stack: Sequence[Frame]) -> PhaseKind:
 
 
 def written_kind(calls: Sequence[str]) -> PhaseKind:
-    """Return the kind of phase that lines belong to, by the names that they call; the first in `PhaseKind`'s order.
-
-    Args:
-        calls: as they are written, `envs.step`.
-    """
+    """Return the kind of phase that lines belong to by their calls (`envs.step`); the first in `PhaseKind`'s order."""
     if any(_ENVIRONMENT.search(call) for call in calls):
         return PhaseKind.ROLLOUT
     names = [call.rpartition(".")[2].lower() for call in calls if not _LOGARITHM.search(call)]
@@ -382,12 +367,7 @@ def written_kind(calls: Sequence[str]) -> PhaseKind:
 
 @functools.lru_cache(1 << 14)
 def kind_named(function: str, file: str) -> PhaseKind:
-    """Return the kind of phase that a function is by its name and its package; OTHER for most.
-
-    Args:
-        function: its name, qualified where that is known: `Env.step`.
-        file: as Python names it.
-    """
+    """Return the kind of phase that a function is by its name (`Env.step`) and its package; OTHER for most."""
     name = function.rpartition(".")[2]
     if name in _STARTS and in_package(file, _LOADER):
         return PhaseKind.LOADER
@@ -411,7 +391,6 @@ def name_of(code: CodeType) -> str:
 
 
 def _phase_name(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> str:
-    """Return the phase's name: that of its kind, or of the function that is called."""
     if kind is not PhaseKind.OTHER:
         return str(kind.value)
     if callee is not None and not is_library(callee.co_filename) and not callee.co_name.startswith("<"):

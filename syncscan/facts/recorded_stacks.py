@@ -60,14 +60,11 @@ class RecordedStacks:
         self._of_no_track = ~among(self._tid, np.array(list(self._tids), np.int64))
 
     def of_each(self, first: Int64, last: Int64, op: Int64) -> list[RecordedStack | None]:
-        """Return the recorded stack of each sync point, or None.
+        """Return the recorded stack of each sync point, from its first runtime call to its last, or None.
 
-        Args:
-            first, last: rows of the first and last runtime call of each; equal for a single call.
-            op: row of the outermost op around each, or NONE.
-
-        A record lies within the op that synchronizes; an older one belongs to something else. An op that waits more
-        often than it calls back still has one line. Waits in the allocator have no record.
+        `op` is the outermost op around each, or NONE. A record lies within the op that synchronizes; an older one
+        belongs to something else. An op that waits more often than it calls back still has one line. Waits in the
+        allocator have no record.
         """
         if not len(first) or not (self._syncs or self._lines.calls):
             return [None] * len(first)

@@ -67,8 +67,6 @@ def refills_of(trace: Trace) -> tuple[Refill, ...]:
 
 
 class _CopyLoops:
-    """The outermost ops of a trace's threads, and the copies from pinned memory among them."""
-
     def __init__(self, trace: Trace) -> None:
         self._trace, self._paths = trace, trace.cached(Paths)
         ops, _ = trace.rows_of(Category.CPU_OP)

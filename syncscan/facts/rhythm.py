@@ -29,8 +29,7 @@ def median(values: Sequence[float]) -> float:
 def period_of(times: Sequence[float]) -> int:
     """Return the smallest number of steps after which step times repeat; 1 if they are alike or show no period.
 
-    Args:
-        times: the times of consecutive steps, in any unit. A few much longer ones don't matter, as medians decide.
+    A few much longer ones don't matter, as medians decide.
     """
     if len(times) < 2 * ROUNDS:
         return 1
@@ -45,7 +44,6 @@ def period_of(times: Sequence[float]) -> int:
 
 
 def places(times: Sequence[float], period: int) -> list[float]:
-    """Return the median time at each place of a period."""
     return [median(times[place::period]) for place in range(period)]
 
 

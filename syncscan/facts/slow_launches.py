@@ -24,10 +24,6 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
     A full queue shows as a long launch with about a thousand others in flight. Work from before the recording counts
     too, though its launch isn't in the trace. A copy of pageable memory takes long itself: it returns once its bytes
     are staged.
-
-    Args:
-        calls: rows of the launches.
-        issued, returned: begin and end of each launch, ns.
     """
     held = np.zeros(len(calls), np.int64)
     long = np.flatnonzero(returned - issued > LONG_LAUNCH_NS)
@@ -41,7 +37,6 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
 
 
 def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
-    """Return for each call the median length of all calls of that name, ns."""
     _, first, which = np.unique(trace.slices.name[calls], return_index=True, return_inverse=True)
     usual = [int(median(trace.lengths_like(call))) for call in calls[first].tolist()]
     return np.array(usual, np.int64)[which.reshape(-1)]
