@@ -26,10 +26,9 @@ from syncscan.rules.pages import sync_page
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
-    """Find and name the sync points of a trace.
+    """Find and name the sync points of a trace, in order of thread and time.
 
-    Returns:
-        The sync points, in order of thread and time, and warnings: each names a rule that raised and was skipped.
+    Each warning names a rule that raised and was skipped.
     """
     rules, one = RuleSet(), OneRule()
     points = [_point(call, one.of(call, rules.diagnosis_of(call))) for call in calls_of(trace)]
@@ -37,7 +36,7 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:
-    """Yield the blocking calls of a trace as rules see them, ordered by thread and time."""
+    """Yield the blocking calls as rules see them, ordered by thread and time."""
     neighbours, slices = Neighbours(trace), trace.slices
     calls = blocking_calls(trace, trace.cached(DeviceWork))
     paths = [trace.cached(Paths).to(call.around) for call in calls]
@@ -105,7 +104,6 @@ def _program_threads(trace: Trace) -> set[int]:
 
 
 def _tracks(trace: Trace, rows: Bool) -> set[int]:
-    """Return the tracks with some of these rows."""
     return {track for track in range(len(trace.tracks)) if rows[trace.track_rows(track)].any()}
 
 

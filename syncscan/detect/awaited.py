@@ -56,21 +56,16 @@ def _of_one_stream(api: str) -> bool:
 
 
 class AwaitedWork:
-    """Infers where and for what the blocking calls of one trace waited."""
-
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
         self._trace, self.work, self.records = trace, work, trace.cached(EventRecords)
 
     def of(
         self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
     ) -> list[Awaited | None]:
-        """Return what each call waited for; None if no device worked.
+        """Return what each call (its first and last slice) waited for; None if no device worked.
 
-        Args:
-            first, last: rows of the first and last slice of each call; equal for a single slice.
-            apis: names of the last slices.
-            tracks: tracks of the blocked threads.
-            supposed: device and stream stated by the trace or used last; stream NONE for all of them.
+        The `supposed` device and stream are stated by the trace or used last; stream NONE for all of them. `apis` are
+        names of the last slices.
         """
         stated = self._stated(first, last).tolist()
         return list(map(self._of, last.tolist(), apis, tracks, supposed, stated))
@@ -87,15 +82,7 @@ class AwaitedWork:
         """Return what a loop of queries waited for: the work that ended between its last two queries.
 
         When it ended between two queries is unknown, and host and device have different clocks, so one query's distance
-        is
-
-        allowed.
-            queries: slices of the queries, two or more, in time order.
-            track: track of the querying thread.
-            of_event: whether it queried an event rather than a stream.
-
-        Returns:
-            None if no work ended then: it didn't wait for the device, or for unknown work.
+        is allowed. None if no work ended then: it didn't wait for the device, or for unknown work.
         """
         slices, first, last = self._trace.slices, queries[0], queries[-1]
         before_last = slices.ts.item(queries[-2])
@@ -113,9 +100,6 @@ class AwaitedWork:
 
         The copy states it, or the profiler's synchronization row; else it is assumed to be where the thread launched
         last, as for a stream that the row leaves open (since CUDA 12.9).
-
-        Args:
-            first, last: first and last runtime slice of each call.
         """
         slices = self._trace.slices
         of_a_stream = self._trace.called(last, is_of_a_stream)
@@ -155,11 +139,8 @@ class AwaitedWork:
 
         Calls that may be long with nothing queued count only if they returned promptly after the work.
 
-        Args:
-            begin, end: begin and end of each call, ns.
-            places: device and stream that it waits for; see `places`.
-            apis: name of its first runtime call.
-            held: end of the work of other streams that blocked its copy; 0 if none did.
+        A copy was `held` until the end (ns) of the work of other streams that blocked it; 0 if none did. `apis` are
+        names of the first runtime calls.
         """
         done, queued = self.work.last_ends(places, begin)
         if held is not None:
@@ -213,7 +194,7 @@ class AwaitedWork:
         return Awaited(streams, before, max((end.item() for end, some in each if some), default=None), of_event)
 
     def _drained_work(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
-        """Yield what a call may have waited for: each stream of its process, or each device as a whole."""
+        """Yield each stream of its process, or each device as a whole."""
         foreign = self.of_other_processes(track)
         for device in self.work.devices:
             streams = tuple(place for place in self._streams(device) if place not in foreign)
@@ -301,11 +282,9 @@ class AwaitedWork:
 
     @cached_property
     def _marks(self) -> dict[int, _MarkedWork]:
-        """Row of each requested record → what it marks."""
         return {}
 
     def _beside(self, records: list[int], track: int) -> list[int]:
-        """Return those of these records that were made in this thread's process."""
         process = self._process_of
         beside = process[self._trace.slices.track[records]] == process[track]
         return list(itertools.compress(records, beside.tolist()))
@@ -341,8 +320,6 @@ class AwaitedWork:
 
 
 class _Launched(NamedTuple):
-    """Device work with a launch in the trace."""
-
     places: list[Place]
     """Device and stream, by the number used for the stream here."""
     by: Int32
@@ -375,8 +352,6 @@ AT_ONCE_NS = 20_000
 
 
 class HeldCopies:
-    """Finds until when work of other streams blocked the copies of one trace."""
-
     def __init__(self, trace: Trace, awaited: AwaitedWork) -> None:
         self._trace, self._work, self._awaited = trace, awaited.work, awaited
         rows = trace.where(is_stream_wait, *CALLS)
@@ -384,12 +359,7 @@ class HeldCopies:
         self._waited_at = trace.slices.ts[self._waits]
 
     def until(self, calls: Int64, names: Sequence[str]) -> Int64:
-        """Return for each call the time until which other streams blocked its copy, ns; 0 if none did.
-
-        Args:
-            calls: rows of the calls.
-            names: name of each call's copy; empty without one.
-        """
+        """Return for each call the time until which other streams blocked its copy, ns; 0 if none did."""
         s, copies = self._trace.slices, self._trace.copies_of(calls)
         places = list(zip(s.device[copies].tolist(), s.stream[copies].tolist(), strict=True))
         free, _ = self._work.last_ends(places, s.ts[calls])

@@ -48,7 +48,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
 
     @property
     def direction(self) -> str:
-        """Direction of its copy, `DtoH`, `HtoD`, `DtoD`, …; empty without one. Intel's names are converted."""
+        """`DtoH`, `HtoD`, `DtoD`, …; empty without one. Intel's names are converted."""
         return direction(self.copy)
 
     @property
@@ -69,7 +69,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
 
 @lru_cache(1 << 10)
 def direction(copy: str) -> str:
-    """Return the direction in a copy's name, `DtoH`, `HtoD`, …; empty without one. Intel's names are converted."""
+    """Return `DtoH`, `HtoD`, … for a copy's name; empty without one. Intel's names are converted."""
     _, word, *_ = (*copy.split(), "", "")
     return _INTEL.get(word.partition("(")[0], word)
 

@@ -39,7 +39,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def ops(self) -> tuple[str, ...]:
-        """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
+        """Outermost first: `aten::index`, `aten::nonzero`."""
         return self.path.names.ops
 
     @cached_property
@@ -54,7 +54,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def leaf(self) -> str:
-        """The innermost op; empty without ops."""
         return self.ops[-1] if self.ops else ""
 
     @cached_property
@@ -68,7 +67,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return "aten::_local_scalar_dense" in self.ops
 
     def under(self, *names: str) -> bool:
-        """Return whether any op around it has one of these names."""
         return any(op in names for op in self.ops)
 
     def first(self, *names: str) -> str:

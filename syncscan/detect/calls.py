@@ -109,7 +109,6 @@ class _RuntimeCalls:
         )
 
     def _sizes(self, rows: Int64) -> Int64:
-        """Return the size in bytes of each call's copy, NONE without one."""
         copies = self._trace.copies_of(rows)
         return np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
 
@@ -235,10 +234,7 @@ def _may_hold(copy: str, api: str) -> bool:
 def _blocks(apis: Sequence[str], copy: str, waited: bool) -> bool:
     """Return whether a candidate can block the host: by definition, by its kind of memory, or by measurement.
 
-    Args:
-        apis: names of its runtime calls.
-        copy: the name of its device copy, empty without one.
-        waited: whether the host was measurably blocked.
+    `copy` is the name of its device copy, empty without one; it `waited` if the host was measurably blocked.
     """
     name = apis[0]
     if (

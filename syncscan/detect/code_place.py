@@ -21,9 +21,8 @@ from syncscan.model.trace import NONE, Trace
 class CodePlace:
     """A place in code; calls made there share the object.
 
-    Args:
-        scopes: names of the annotations around a call, outermost first, without the profiler's steps.
-        frames: names of its Python frames, outermost first; empty if neither profiler nor capture recorded any.
+    Annotations around a call are without the profiler's steps. Frames are empty if neither profiler nor capture
+    recorded any.
     """
 
     def __init__(self, scopes: tuple[str, ...], frames: tuple[str, ...]) -> None:
@@ -34,21 +33,17 @@ class CodePlace:
         return any(part in scope for scope in self.scopes for part in parts)
 
     def scope_that(self, predicate: Callable[[str], bool]) -> str:
-        """Return the outermost annotation that satisfies `predicate`; empty without one."""
         return next(filter(predicate, self.scopes), "")
 
     def directly_in_scope(self, name: str) -> bool:
-        """Return whether the innermost annotation has this name."""
         return self.scopes[-1:] == (name,)
 
     @cached_property
     def has_frames(self) -> bool:
-        """Whether any Python or C frame is known."""
         return bool(self.frames)
 
     @cached_property
     def has_python_frames(self) -> bool:
-        """Whether any Python frame is known."""
         return any(map(frame_parts, reversed(self.frames)))
 
     def called(self, *methods: str) -> bool:
@@ -67,7 +62,6 @@ class CodePlace:
         return _runs(self.python_frames, names)
 
     def in_library(self, *packages: str) -> bool:
-        """Return whether a library frame is in one of these packages or files."""
         return self._in_library(packages)
 
     @cached_property
@@ -79,17 +73,15 @@ class CodePlace:
         return _runs(self.frames_in_libraries, names)
 
     def in_library_function_of(self, *names: str, files: tuple[str, ...] = ("",)) -> bool:
-        """Return whether the function of a library frame has one of these names."""
+        """Unlike `in_library_function`, take whole names only."""
         return any(
             frame.function in names and any(text in frame.file for text in files) for frame in self.frames_in_libraries
         )
 
     def functions_in_library(self, package: str) -> tuple[str, ...]:
-        """Return the functions of the library frames in this package, outermost first."""
         return tuple(frame.function for frame in self.frames_in_libraries if in_package(frame.file, package))
 
     def decided_in(self, package: str) -> bool:
-        """Return whether the deciding frame is in this package or file."""
         return self.decider is not None and in_package(self.decider.file, package)
 
     @cached_property

@@ -72,7 +72,6 @@ class _HostThreads:
 
     @cached_property
     def _calls(self) -> dict[int, Int64]:
-        """When each host thread called the runtime, ascending, by track."""
         trace = self._trace
         host = trace.is_category(*HOST)
         calls = trace.is_category(*CALLS)
@@ -137,7 +136,6 @@ def _loops(trace: Trace) -> Iterator[Int64]:
 
 
 def _launching(trace: Trace) -> set[int]:
-    """Return the tracks that launch device work."""
     calls = trace.device_calls
     return set(distinct(trace.slices.track[calls[calls != NONE]]).tolist())
 

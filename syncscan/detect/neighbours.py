@@ -83,7 +83,6 @@ class Neighbours:
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
-        """Return the names of the ops and scopes that began in [start, end)."""
         thread = self._thread(track)
         lo, hi = thread.starts.searchsorted([start, end]).tolist()
         return self._texts(thread.names[lo:hi].tolist())
@@ -104,8 +103,6 @@ class Neighbours:
 
 
 class _ThreadRows(NamedTuple):
-    """Some rows of one thread, by begin."""
-
     rows: Int64
     starts: Int64
     """When each begins, ns."""

@@ -42,7 +42,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its texts are the page `rules/syncs/ID.md`."""
+    """A rule, whose texts are the page `rules/syncs/ID.md`."""
 
     id: str
     """Stable and readable id, such as `nonzero`."""
@@ -53,8 +53,7 @@ class Rule(msgspec.Struct, frozen=True):
 def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
     """Return the diagnosis for a finding, from the rule's page and its match.
 
-    Args:
-        library: library function around the call, such as `covar_dist of gpytorch`; empty in other code.
+    `library` names a library's function around the call, such as `covar_dist of gpytorch`; it is empty in other code.
     """
     page = sync_page(rule.id)
     fix, cause = _filled(match.fix or _of(page.fixes, match), match.values), match.cause or Cause(page.cause)

@@ -17,10 +17,9 @@ from syncscan.model.finding import Confidence, Diagnosis, SyncPoint
 
 
 class RuleSet:
-    """Rules in the order in which they run; one that raises is skipped from then on.
+    """Rules in the order in which they run, specific ones before general ones; one that raises is skipped from then on.
 
-    Args:
-        rules: specific ones before general ones. Calls without a match are `unclassified`.
+    Calls without a match are `unclassified`.
     """
 
     def __init__(self, rules: Sequence[Rule] = RULES) -> None:
@@ -29,7 +28,6 @@ class RuleSet:
         self._rules = tuple(rules)
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
-        """Return the first matching rule's diagnosis of a call."""
         for rule in self._rules:
             try:
                 match = rule.match(call)
@@ -53,12 +51,7 @@ class OneRule:
         self._count = 0
 
     def of(self, call: Call, diagnosis: Diagnosis) -> Diagnosis:
-        """Record a call's diagnosis and return it.
-
-        Args:
-            call: calls in the same order as the sync points of `settled`.
-            diagnosis: the rules' diagnosis.
-        """
+        """Record a call's diagnosis and return it; calls come in the same order as the sync points of `settled`."""
         if call.place.has_frames:  # without frames, two lines can't be distinguished
             self._sites.setdefault((call.place, call.path.names), []).append(self._count)
         self._count += 1

@@ -56,7 +56,6 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     intended: bool = False
 
     def holds(self, call: Call) -> bool:
-        """Return whether this place applies to a call."""
         if self.under and not call.under(*self.under):
             return False
         if self.files and not self._decides(call):
@@ -74,7 +73,6 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return any(map(call.place.decided_in, self.files)) and (not self.within or call.place.in_library(self.within))
 
     def match(self, call: Call) -> Match:
-        """Return what the table says of a call at this place."""
         op = call.first(*self.under).removeprefix("aten::")
         return Match(
             title=self.title,
@@ -90,11 +88,7 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RuleTable:
-    """A rule's table; one of a library is parsed at the first call that the library decides on.
-
-    Args:
-        file: a TOML file of `[[place]]` tables, specific ones before general ones.
-    """
+    """A rule's table, specific places first; a library's is parsed at the first call that the library decides on."""
 
     def __init__(self, file: Path) -> None:
         self._text = file.read_text(encoding="utf-8")
@@ -102,11 +96,9 @@ class RuleTable:
 
     @cached_property
     def places(self) -> tuple[TablePlace, ...]:
-        """The rows of the table."""
         return msgspec.convert(tomllib.loads(self._text)["place"], tuple[TablePlace, ...])
 
     def match(self, call: Call) -> Match | None:
-        """Return what the first place that holds says about a call."""
         if self._packages and self._packages.isdisjoint(call.place.deciding_path):
             return None
         return next((place.match(call) for place in self.places if place.holds(call)), None)
@@ -117,7 +109,6 @@ _FILES = re.compile(r"^files = \[.*?\]", re.MULTILINE | re.DOTALL)
 
 @cache
 def table_of(rule: str) -> RuleTable:
-    """Return the table of the rule with this id."""
     return RuleTable(FOLDER / "syncs" / f"{rule}.toml")
 
 
