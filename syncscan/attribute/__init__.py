@@ -38,11 +38,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     A sync point on an autograd thread is traced to the forward op that created its backward op, and takes scope, module
     and line from there.
 
-    Args:
-        files: source files that may be read, to find lines that weren't recorded and what a value is used for.
-
-    Returns:
-        One attribution per sync point, in order.
+    Files that may be read show lines that weren't recorded, and what a value is used for.
     """
     points = tuple(points)
     attributor, columns = _Attributor(trace, points, at_hand(trace, files)), _columns_of(points)
@@ -95,7 +91,6 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def module(self) -> tuple[str, ...]:
-        """The nn.Modules around, outermost first."""
         return self.recorded.module if self.recorded and self.recorded.module else modules(self.names)
 
 
@@ -220,9 +215,6 @@ class _Attributor:
         """Return each sync point's recorded stack, or None.
 
         Autograd's own ops have no frames: they get the stack of a sync inside their forward op.
-
-        Args:
-            forward: row of the forward op of each sync point, or NONE.
         """
         stacks = self.stacks.of_each(columns.first, columns.last, columns.outermost)
         led = np.flatnonzero(forward != NONE).tolist()

@@ -29,13 +29,8 @@ _BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
 def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles = OWN) -> tuple[int, ...]:
     """Return the lines of a function that can have made a sync call: those that call the outermost op it calls at all.
 
-    Empty if the file isn't available.
-
-    Args:
-        source: the function, with the line of its `def` as the profiler records it.
-        ops: ops around the call, outermost first.
-        api: the runtime call, used for a sync without an op (`torch.cuda.synchronize()`).
-        files: source files that may be read.
+    Empty if the file isn't available. The source has the line of its `def`, as the profiler records it. Without an op,
+    the runtime call (`api`) counts: `torch.cuda.synchronize()`.
     """
     tree = files.tree_of(source.file)
     function = _function(tree, source) if tree else None
@@ -127,12 +122,7 @@ def _settle(point: SyncPoint, source: Source | None, files: SourceFiles, decided
 
 
 def copies_what_it_indexes(source: Source, files: SourceFiles = OWN) -> bool:
-    """Return whether a line copies something to the device and then indexes it.
-
-    Args:
-        source: the line; False if it isn't exact.
-        files: source files that may be read.
-    """
+    """Return whether a line copies something to the device and then indexes it; False if it isn't exact."""
     tree = files.tree_of(source.file)
     function = function_with(tree, source) or tree if tree else None
     if function is None or not source.exact:
@@ -181,15 +171,9 @@ _KEEPS = frozenset("float int bool round abs str repr format".split())
 
 
 def use_of(source: Source, ops: Sequence[str], files: SourceFiles = OWN) -> Use:
-    """Return what a function does with the value that it reads in a line.
+    """Return what a function does with the value that it reads in a line (or in candidate lines).
 
-    Args:
-        source: the line, or the candidate lines.
-        ops: ops around the call, outermost first.
-        files: source files that may be read.
-
-    Returns:
-        UNKNOWN if the source isn't available, or if the value leaves the function.
+    UNKNOWN if the source isn't available, or if the value leaves the function.
     """
     tree = files.tree_of(source.file)
     function = function_with(tree, source) if tree else None

@@ -26,11 +26,7 @@ class ForwardOps:
         """Whether a backward pass runs on each track; sync points on other tracks (most) need no look-up."""
 
     def of_each(self, points: Sequence[SyncPoint], outermost: Int64) -> Int64:
-        """Return the row of each sync point's forward op; NONE outside of backward or where it can't be found.
-
-        Args:
-            outermost: row of the outermost op around each sync point, or NONE.
-        """
+        """Return the row of each sync point's forward op; NONE outside of backward or where it can't be found."""
         forward = np.full(len(points), NONE, np.int64)
         near = np.flatnonzero((outermost != NONE) & self._runs[self.trace.slices.track[outermost]])
         backward = np.array([self._backward_op(points[place]) for place in near.tolist()], np.int64)
@@ -77,12 +73,7 @@ class Phases:
         self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
 
     def of_each(self, times: Int64, paths: Sequence[Path]) -> list[Phase]:
-        """Return the phase of each sync point.
-
-        Args:
-            times: their begins, ns.
-            paths: the chain of ops and scopes around each sync point's first call.
-        """
+        """Return the phase of each sync point, from its begin (ns) and the path of its first call."""
         return list(map(self._of, times.tolist(), paths, self._by_time(times)))
 
     def _of(self, time: int, around: Path, by_time: Phase) -> Phase:

@@ -86,12 +86,7 @@ def _site(at: tuple[str, int, str]) -> tuple[str, int, str]:
 
 
 def races_of(trace: Trace, files: SourceFiles = OWN) -> tuple[Race, ...]:
-    """Return the races that a dry run met, or that a recording shows, the most frequent first.
-
-    Args:
-        trace: a dry run, or a recording.
-        files: source files that may be read, to find lines that weren't recorded.
-    """
+    """Return the races that a dry run met, or that a recording shows, the most frequent first."""
     return races_met(trace.info.capture) if trace.info.capture.pretended else _recorded(trace, at_hand(trace, files))
 
 

@@ -66,8 +66,7 @@ class SourceFiles(msgspec.Struct, frozen=True):
     def path_of(self, file: str) -> Path | None:
         """Return the path of a file of the trace on this machine; None if it doesn't exist or may not be read.
 
-        Args:
-            file: name in the trace, which isn't trusted.
+        The name isn't trusted.
         """
         if self.resolved is None:
             return self._resolve(file)
@@ -92,7 +91,7 @@ class SourceFiles(msgspec.Struct, frozen=True):
                     yield resolved
 
     def text_of(self, file: str) -> str | None:
-        """Return the text of a source file; None if it isn't available or may not be read."""
+        """Return None if the file isn't available or may not be read."""
         if self.saved is not None:
             return self.saved.get(file)
         path = self.path_of(file)
@@ -102,20 +101,15 @@ class SourceFiles(msgspec.Struct, frozen=True):
             return None
 
     def tree_of(self, file: str) -> ast.Module | None:
-        """Return the syntax tree of a source file; None if it isn't available or isn't Python."""
+        """Return None if the file isn't available or isn't Python."""
         text = self.text_of(file)
         return None if text is None else _parse(text)
 
     def excerpt(self, source: Source, recorded_ns: int = 0) -> Excerpt | None:
         """Return the flagged line with the lines around it.
 
-        Args:
-            source: the line, or the candidate lines.
-            recorded_ns: when the trace was recorded, in ns since the epoch; 0 if unknown.
-
-        Returns:
-            None if the file isn't available, if it has changed (no function of this name at this line any more), or if
-            the line is unknown.
+        None if the file isn't available, if it has changed (no function of this name at this line any more; it was
+        `recorded_ns` after the epoch, 0 if unknown), or if the line is unknown.
         """
         lines = (source.line,) if source.exact else source.candidates
         text = self.text_of(source.file) if lines else None
@@ -140,11 +134,7 @@ OWN = SourceFiles()
 def source_files(roots: Sequence[str]) -> SourceFiles:
     """Return the source files below the working directory and below these roots.
 
-    Args:
-        roots: `DIR`, or `OLD=NEW` to map the recorded prefix OLD to the folder NEW.
-
-    Raises:
-        UsageError: a root isn't a folder.
+    A root is `DIR`, or `OLD=NEW` to map the recorded prefix OLD to the folder NEW.
     """
     return SourceFiles(tuple(map(_root, roots)))
 

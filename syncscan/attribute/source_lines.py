@@ -37,9 +37,8 @@ class PickedLines(msgspec.Struct, frozen=True):
 def pick(frames: Sequence[Frame], exact: bool) -> PickedLines:
     """Return the innermost user frame and the framework frame below it that made the call.
 
-    Args:
-        frames: outermost first.
-        exact: whether frames have the executed line (capture) or the line of the `def` (profiler).
+    Frames come outermost first. They are `exact` if they have the executed line (capture) instead of that of the `def`
+    (profiler).
     """
     inner: list[Frame] = []
     for frame in reversed(frames):
@@ -76,7 +75,6 @@ def parse(names: Sequence[str]) -> tuple[Frame, ...]:
 
 
 def modules(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the nn.Modules among recorded names, outermost first."""
     return tuple([n.removeprefix(_MODULE) for n in names if n.startswith(_MODULE)])
 
 
@@ -88,10 +86,7 @@ def program_root(stacks: Iterable[tuple[Frame, ...]]) -> str:
 
     The entry file identifies a program. The folder common to all files doesn't, since imports differ from run to run.
     If the entry file has no absolute path (a notebook's cell, a script named relative to the working directory), return
-    the folder common to the user's files that have one, or an empty string if none has.
-
-    Args:
-        stacks: frames of the program and its libraries, outermost first.
+    the folder common to the user's files that have one, or an empty string if none has. Stacks come outermost first.
     """
     entries: Counter[str] = Counter()
     counted = Counter(stacks)
@@ -160,11 +155,10 @@ class WarnedLines:
                 self._lines.update(zip(candidates, stacks, strict=True))
 
     def __bool__(self) -> bool:
-        """Return whether the warnings locate any sync point."""
         return bool(self._lines)
 
     def of(self, point: SyncPoint) -> tuple[Frame, ...]:
-        """Return the stack of a sync point, outermost frame first; empty if the warnings don't locate it."""
+        """Return the stack, outermost frame first; empty if the warnings don't locate the sync point."""
         return self._lines.get(point, ())
 
 

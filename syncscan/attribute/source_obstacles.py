@@ -27,8 +27,6 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Place(NamedTuple):
-    """A line of a source file."""
-
     file: str
     line: int
 
@@ -36,9 +34,7 @@ class Place(NamedTuple):
 def in_source(trace: Trace, findings: Sequence[Finding], files: SourceFiles = OWN) -> tuple[Obstacle, ...]:
     """Return the obstacles to CUDA graphs that the source around a trace's steps shows; none without source.
 
-    Args:
-        findings: its syncs, whose lines say where the steps are, if capture doesn't.
-        files: source files that may be read.
+    Where capture doesn't say where the steps are, the lines of the findings do.
     """
     seen = dict[ObstacleKind, Obstacle]()
     for place in _places(trace, findings):
@@ -225,7 +221,6 @@ def _is_one(functions: Sequence[ast.stmt], name: str, *lines: int) -> bool:
 
 
 def _local(function: ast.stmt) -> frozenset[str]:
-    """Return the names that a function's own statements give values to."""
     nodes = (n for child in ast.iter_child_nodes(function) for n in _inside_of(child) if isinstance(n, ast.Assign))
     return frozenset(name for node in nodes for name in _given(node))
 
