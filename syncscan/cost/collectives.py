@@ -29,12 +29,7 @@ class Collectives(msgspec.Struct, frozen=True):
 
 
 def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[Interval]) -> Collectives:
-    """Return the collectives that were launched in these steps.
-
-    Args:
-        findings: findings of the rank; a collective refers to them by index.
-        steps: the steps in time order.
-    """
+    """Return the collectives that were launched in these steps, which refer to the rank's findings by index."""
     s, rows = trace.slices, trace.device_rows
     rows = rows[communicating(trace)]
     rows = rows[trace.calls_of(rows) != NONE]  # without a call, it was launched before recording began, so in no step
@@ -57,7 +52,6 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
 
 
 def kind_of(kernel: str) -> str:
-    """Return the kind of collective that a kernel's name states."""
     match = _KIND.search(kernel)
     return (match[1] or match[2]) if match else kernel
 

@@ -62,9 +62,6 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     queued, since that delay is the device's own. It ends at the next work, because the host is free from then on, and a
     device that runs dry again does so at the host's own pace. Idle time is attributed once, to the sync that last
     released its host before it, and never to a sync that didn't wait.
-
-    Returns:
-        One cost per sync point, in order.
     """
     points = tuple(points)
     if not integrity.waits:
@@ -91,7 +88,6 @@ class _WaitMeter:
         self.copy_held = np.array([awaited.copy_held for awaited in self.awaited], np.int64)
 
     def waits(self) -> Int64:
-        """Return how long each sync point blocked the host, ns."""
         call_rows = [point.calls for point in self.points]
         calls = np.array(list(chain.from_iterable(call_rows)), np.int64)
         point_of = np.repeat(np.arange(len(call_rows)), list(map(len, call_rows)))
@@ -177,10 +173,7 @@ class _WaitMeter:
 
         Without an earlier one, this one would still have blocked the host.
 
-        Args:
-            places: indices of the sync points that waited, in order of release.
-            released: when each was released, ns.
-            bubbles: column to fill in, one entry per sync point.
+        `places` are indices of the sync points that waited, in order of release (`released`, ns).
         """
         work = self.work.of(device)
         following = work.begins.searchsorted(released)
