@@ -13,5 +13,4 @@ from syncscan.model.trace import Trace
 
 
 def host_of(trace: Trace, step: StepSummary, findings: Sequence[Finding]) -> Host:
-    """Return where the host's time goes."""
     return Host(sampled=sampled_of(trace, step.unprofiled_us), counted=counted_host(trace, step, findings))

@@ -34,8 +34,6 @@ DEAREST = 20
 
 
 class _Kind(enum.IntEnum):
-    """Kinds of runtime calls."""
-
     LAUNCH = 0
     ALLOCATION = 1
     QUERY = 2
@@ -48,8 +46,7 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     With a known scale (`step.host_scale`), all times but waits are the recorded ones on that scale, and waits are the
     rest of the undisturbed step. Without one, times are as recorded and add up to the host's recorded step.
 
-    Returns:
-        None without steps, ops and calls, or device work (ops then work themselves), and if waits can't be measured.
+    None without steps, ops and calls, or device work (ops then work themselves), and if waits can't be measured.
     """
     if not trace.main_steps or step.waits_withheld or not len(trace.device_rows):
         return None
@@ -68,8 +65,6 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 class _HostSlices:
-    """Columns of a trace's host slices."""
-
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
         self.ops = _counted_rows(trace, host, Category.CPU_OP)
@@ -90,7 +85,6 @@ class _HostSlices:
             self.steps_ns -= interval.end - interval.begin
 
     def summary(self, step: StepSummary) -> CountedHost:
-        """Return the counted host time, on the scale of the step."""
         host_scale, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if host_scale is None else host_scale)
         in_ops = int(self.itself.take(self.ops).sum())
@@ -135,7 +129,6 @@ class _HostSlices:
         return in_steps
 
     def dearest(self, scale: _Scale) -> tuple[DearOp, ...]:
-        """Return the most expensive ops by name and scope, ordered by their own time."""
         paths, rows = ScopePaths(self.trace), self.ops_in_steps
         path = paths.of(rows, self.host.tops)
         pairs, which = numbered_pairs(self.trace.slices.name.take(rows), path)
@@ -158,10 +151,6 @@ class _HostSlices:
         """Return the number of ops of these groups, and their time including slices inside them, ns.
 
         An op inside an op of its own group isn't counted twice.
-
-        Args:
-            rows: rows of ops.
-            groups: the number of groups.
         """
         number = np.full(groups, NONE, np.int16)
         number[listed] = np.arange(len(listed))
@@ -189,7 +178,6 @@ def _counted_rows(trace: Trace, host: HostRows, category: Category) -> Int64:
 
 
 def _kinds(trace: Trace, calls: Int64) -> Int8:
-    """Return the `_Kind` of each of these calls."""
     of_name = np.zeros(len(trace.strings), np.int8)
     for number in {*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)}:
         of_name[number] = _kind_of(trace.strings[number])
@@ -200,7 +188,7 @@ def _kinds(trace: Trace, calls: Int64) -> Int8:
 
 
 def _kind_of(call: str) -> _Kind:
-    """Return the `_Kind` of a call by its name, unless it launched recorded device work."""
+    """Return the kind of a call by its name, unless it launched recorded device work."""
     if is_launch(call) or is_graph_launch(call) or is_memcpy(call):
         return _Kind.LAUNCH
     if manages_memory(call):
@@ -266,7 +254,6 @@ def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) 
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:
-    """Return how many kernels, copies and memsets these calls launched."""
     counts = np.zeros(len(trace.slices) + 1, np.bool_)  # NONE is -1 and so indexes the last place
     counts[launches] = True
     return int(np.count_nonzero(counts.take(trace.device_calls)))

@@ -49,9 +49,7 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
     def in_all(self, rows: Int64, itself: Int64) -> Int64:
         """Return for each of these ascending rows the sum of a column over the row and the rows inside it.
 
-        Args:
-            rows: rows of host slices.
-            itself: time of each slice of the trace without slices inside it, ns.
+        `itself` has the time of each slice of the trace without slices inside it, ns.
         """
         behind, ts, end = rows + 1, self.slices.ts, self.slices.end[rows]
         for run in self.threads:
@@ -63,7 +61,6 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 
 
 def host_rows(trace: Trace) -> HostRows:
-    """Return the host slices of a trace that marks steps."""
     s, main = trace.slices, trace.main_steps[0].track
     covered = cover_of(step_intervals(trace))
     working = covered.without(_loader(trace, main))
@@ -110,8 +107,6 @@ def _autograd_tracks(trace: Trace, main: int) -> list[int]:
 
 
 class _ThreadSlices(NamedTuple):
-    """The slices of one thread."""
-
     rows: slice
     begin: Int64
     end: Int64

@@ -45,9 +45,7 @@ _MODULE = "torch/nn/modules/module.py"
 def sampled_of(trace: Trace, unprofiled_us: float | None) -> SampledHost | None:
     """Return where the host's time goes by capture's samples; None without samples.
 
-    Args:
-        trace: the trace, as written by capture.
-        unprofiled_us: the step's time without the profiler, if known; the times of the tree add up to it.
+    If the step's unprofiled time is known, the times of the tree add up to it.
     """
     capture = trace.info.capture
     samples = capture.host

@@ -26,12 +26,10 @@ class ScopePaths:
         """For each path, the number of the path around it (or NONE), and the name of its innermost scope."""
 
     def of(self, rows: Int64, tops: Int64) -> Int32:
-        """Return the path number of each of these rows, NONE without scopes.
+        """Return the path number of each of these rows of ops, NONE without scopes.
 
-        Args:
-            rows: rows of ops.
-            tops: rows that lie in no other slice, ascending and at least one, among which backward ops are; the rows
-                    after one, up to the next, lie in it.
+        `tops` lie in no other slice, ascending and at least one, among which backward ops are; the rows after one, up
+        to the next, lie in it.
         """
         paths = self._paths.take(rows)
         without = np.flatnonzero(paths == NONE)
@@ -40,7 +38,6 @@ class ScopePaths:
         return paths
 
     def names(self, path: int) -> tuple[str, ...]:
-        """Return the names of a path's scopes, outermost first."""
         names: list[str] = []
         while path != NONE:
             path, name = self._steps[path]
