@@ -115,9 +115,8 @@ class Stacks:
     def now(self, *, backward: bool = False) -> tuple[Stack, str, bool]:
         """Return the stack, innermost frame first, the module's path, and whether the stack is borrowed.
 
-        Args:
-            backward: a node of the backward pass runs. Its own frames are those inside of autograd's engine; it borrows
-                those of the caller of `backward()` where it has none.
+        A node of the backward pass has those frames of its own that are inside of autograd's engine; it borrows those
+        of the caller of `backward()` where it has none.
         """
         frames: list[Frame] = []
         module: Any = None

@@ -13,12 +13,9 @@ from typing import Any
 
 
 def is_direct(source: Any, target: Any, *, outwards: bool) -> bool:
-    """Return whether a copy with `non_blocking=True` reads, or writes, the host tensor's own memory.
+    """Return whether a copy with `non_blocking=True` reads, or `outwards` writes, the host tensor's own memory.
 
-    Args:
-        source: the tensor that is read.
-        target: the tensor that is written, of any shape that the source can be expanded to.
-        outwards: whether it is to the host.
+    The target has any shape that the source can be expanded to.
     """
     dense = target.is_contiguous() if outwards else source.is_contiguous() and source.numel() == target.numel()
     return dense or alike(source, target)

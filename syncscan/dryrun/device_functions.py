@@ -62,7 +62,6 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         self._session = session
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run one call of the program's."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if name == "__get__":
@@ -175,8 +174,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def _read_elements(self, data: Any) -> bool:
         """Read each device tensor in the lists that a constructor is given, which dispatches nothing on a CPU.
 
-        Returns:
-            Whether there are any: memory is made for them, and then one after the other is read.
+        Returns whether there are any: memory is made for them, and then one after the other is read.
         """
         elements = list(_device_tensors(data))
         if elements:
@@ -361,7 +359,6 @@ _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
 
 
 def _device_tensors(data: Any) -> Iterator[Any]:
-    """Yield the tensors on the device in lists of lists."""
     for value in data:
         if isinstance(value, list | tuple):
             if value and not isinstance(value[0], int | float):

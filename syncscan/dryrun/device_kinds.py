@@ -92,11 +92,6 @@ def simulate(kind: DeviceKind) -> None:
 
 
 def kind_of(name: str) -> DeviceKind:
-    """Return a kind by its name.
-
-    Raises:
-        UsageError: nothing is known of such a device.
-    """
     if name not in KINDS:
         raise UsageError(f"No device '{name}' can be simulated.", f"Choose one of {', '.join(KINDS)}.")
     return KINDS[name]

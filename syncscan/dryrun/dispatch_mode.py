@@ -283,9 +283,7 @@ _FLOATS_OF = dict.fromkeys((torch.uint8, torch.int8, torch.int16, torch.int32, t
 def in_float(func: Any, args: Any, kwargs: Any, wider: dict[Any, Any] = _WIDER) -> Any:
     """Run an op or a function in wider types, its results in those asked for: no less exact than the op itself.
 
-    Args:
-        func, args, kwargs: the op, and what it is given.
-        wider: type → the one that its tensors have meanwhile.
+    `wider` leads from a type to the one that its tensors have meanwhile.
     """
     tree = torch.utils._pytree
     leaves, spec = tree.tree_flatten((args, kwargs))

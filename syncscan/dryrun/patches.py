@@ -10,7 +10,6 @@ class Patches(ExitStack):
     """Changes that are restored at the end of the context, the last one first."""
 
     def set(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a module or class, new or not."""
         if name in vars(owner):
             self.callback(setattr, owner, name, vars(owner)[name])
         else:

@@ -25,12 +25,7 @@ class Pretence:
         self.session: DryRunSession | None = None
 
     def begin(self) -> DryRunSession:
-        """Switch the simulation on.
-
-        Raises:
-            MissingExtra: torch isn't installed.
-            UsageError: another dry run is active.
-        """
+        """Switch the simulation on."""
         if importlib.util.find_spec("torch") is None:
             raise MissingExtra("A dry run needs torch.", installing("capture"))
         if not _one_at_a_time.acquire(blocking=False):

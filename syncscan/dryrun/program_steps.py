@@ -72,10 +72,8 @@ class RepeatedLoop(NamedTuple):
 class ProgramRounds:
     """Looks at the program's frames at each call of torch, until `close`.
 
-    Args:
-        ops: returns how many ops the simulated device has run.
-        chosen: called once with the loop.
-        round_began: called at the begin of each later round of it.
+    `ops` returns how many ops the simulated device has run. `chosen` is called once with the loop, `round_began` at the
+    begin of each later round of it.
     """
 
     def __init__(
@@ -99,7 +97,6 @@ class ProgramRounds:
         self._next_stop, self._left_alone = 0, AGAIN
 
     def look(self, frame: FrameType | None, call: str) -> None:
-        """Look where the program is."""
         self._looks += 1
         if self._stop is not None and self._looks >= self._next_stop:
             self.stop_again(self._stop)
@@ -222,7 +219,6 @@ class RunningFrames:
         return bool(self._setting_up) and self._setting_up[-1]
 
     def look(self, frame: FrameType | None) -> Move | None:
-        """Look at the frames again."""
         places, entered, common = self._places, [], -1
         while frame is not None:
             common = places.get(frame, -1)

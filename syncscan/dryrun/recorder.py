@@ -138,11 +138,7 @@ class DryRunSession:
         self.say(f"The program failed{what}, so the rest of it wasn't seen.")
 
     def not_understood(self, op: str) -> None:
-        """Count an op or call whose CUDA behavior is unknown, and name it with its line.
-
-        Args:
-            op: its name; it counts as one of the ops that were `seen`, which the caller counts.
-        """
+        """Count an op or call whose CUDA behavior is unknown, and name it with its line; `seen` is the caller's."""
         self.unknown[op] += 1
         if op not in self.where:
             stack, _, _ = self.stacks.now()
@@ -224,7 +220,6 @@ class DryRunSession:
         return [(what, self.unknown[what], *self.where[what]) for what in sorted(self.unknown)]
 
     def open_scope(self, name: str) -> None:
-        """Begin a `record_function` range."""
         if self.thread == MAIN:
             self.paths.first_time(self.paths.scopes, self.recording.now)
         self.recording.open_scope(name, self.thread)

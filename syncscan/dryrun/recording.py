@@ -163,7 +163,6 @@ class DryRecording:
             then()
 
     def wait(self, wait: DryWait, place: ProgramPoint, forward: ForwardOp | None = None) -> None:
-        """Record that the host waits here."""
         self.waits += 1
         self.events += [_op_row(*op) for op in self._near]
         self._near.clear()
@@ -258,10 +257,8 @@ class DryRecording:
     ) -> bytes:
         """Return the recording as a trace's JSON.
 
-        Args:
-            about: what is stored besides under the trace's key "syncscan".
-            rounds: begin and end of its steps; None for those that were marked.
-            without: numbers of waits to leave out.
+        `about` is stored besides under the trace's key "syncscan". `rounds` are begin and end of its steps, None for
+        those that were marked; `without` are numbers of waits to leave out.
         """
         self.finish()
         events = self._choose_rows(rounds, without)

@@ -21,9 +21,7 @@ APART = 2
 def begin_of(paths: CallPaths, forward: int | None) -> int:
     """Return when the first step begins, on the recording's clock.
 
-    Args:
-        paths: the paths of the run until at least its first step's end.
-        forward: when autograd first followed an op; None where it never did.
+    The paths are those until at least that step's end; `forward` is when autograd first followed an op, None if never.
     """
     first, holds = paths.ends[0], _loop_of_steps(paths)
     before = [met for met in paths.met if met.begin < first]
@@ -60,12 +58,9 @@ def _behind(path: CallPath, step: CallPath) -> bool:
 
 
 def with_whole_scopes(begin: int, end: int, scopes: Sequence[tuple[int, int]], first: int) -> tuple[int, int]:
-    """Return begin and end of all steps, moved outward so that they cut no scope in two.
+    """Return begin and end of all steps, moved outward so that they cut no `record_function` range in two.
 
-    Args:
-        begin, end: begin of the first step and end of the last.
-        scopes: begin and end of each `record_function` range.
-        first: end of the first step.
+    `first` is the end of the first step.
     """
     begin = min([begin, *(a - APART for a, b in scopes if a < begin < b <= first)])
     return begin, max([end, *(b + APART for a, b in scopes if begin < a < end < b)])

@@ -22,16 +22,13 @@ _EMPTY = ("aten::empty", "aten::new_empty", "aten::_efficientzerotensor")
 class UsesOfOps:
     """Reads what ops do to memory off their schemas.
 
-    Args:
-        order: where it is noted.
-        stream_of: returns the stream that the forward op of a node of the backward pass ran on; None where unknown.
+    `stream_of` returns the stream that the forward op of a node of the backward pass ran on; None where unknown.
     """
 
     def __init__(self, order: WorkOrder, stream_of: Callable[[Any], int | None]) -> None:
         self._order, self._stream_of = order, stream_of
 
     def of_device(self, name: str, effect: Effect, args: Any, kwargs: Any, result: Any) -> None:
-        """Note an op that ran on the device."""
         if effect.view:
             return
         if name == "aten::copy_" and self._copies(*args, **kwargs):
@@ -128,7 +125,6 @@ class Effect(NamedTuple):
         return [*positional, *(kwargs[key] for key in self.named if key in kwargs)]
 
     def others(self, args: Any, kwargs: Any) -> Sequence[Any]:
-        """Return the arguments that it doesn't write to."""
         if not self.written:
             return (*args, *kwargs.values())
         positional = [value for at, value in enumerate(args) if at not in self.written]

@@ -64,13 +64,9 @@ def synchronize(*ops: str, call: str = "cudaStreamSynchronize") -> DryWait:
 
 
 def copy(source: Any, target: Any, *ops: str, non_blocking: bool, direct: bool = True) -> Iterable[DryWait]:
-    """Yield what a copy between host and device waits for.
+    """Yield what a copy between host and device waits for; `source` and `target` are places, the first with its tensor.
 
-    Args:
-        source, target: places of the two (`places`), with the tensor that is copied as `source[1]`.
-        ops: the ops around the copy.
-        non_blocking: the argument that the program gave.
-        direct: whether it would read or write the host tensor's own memory (`direct_copies`).
+    `direct` says that it would read or write the host tensor's own memory (`copies.is_direct`).
     """
     (origin, tensor), goal = source, target
     size = tensor.numel() * tensor.element_size()

@@ -208,12 +208,7 @@ class WorkOrder:
     # accesses
 
     def device_work(self, reads: Iterable[Any] = (), writes: Iterable[Any] = (), allocated: Iterable[Any] = ()) -> None:
-        """Note an op of the current stream.
-
-        Args:
-            reads, writes: tensors of the device that it reads, or writes to.
-            allocated: tensors that it allocated and filled.
-        """
+        """Note an op of the current stream, which fills what it allocated."""
         launch = self._launch()
         if self._handed_back:
             self._reuse()
@@ -229,12 +224,9 @@ class WorkOrder:
     ) -> None:
         """Note an op of a backward pass, which autograd orders after its other ops and all that was launched before it.
 
-        A hook may launch work of its own on another stream: that is ordered as any work is.
-
-        Args:
-            reads, writes, allocated: as for `device_work`.
-            task: the number of the backward pass.
-            stream: the one that its forward op ran on; None where it isn't known, and that of the op before is taken.
+        A hook may launch work of its own on another stream: that is ordered as any work is. `task` is the number of the
+        backward pass; `stream` the one that its forward op ran on: None where it isn't known, and that of the op before
+        is taken.
         """
         caller = self.current
         if task != self._backward.task:
@@ -282,10 +274,7 @@ class WorkOrder:
     def array_used(self, tensor: Any, array: Any, written: bool) -> None:
         """Note that the host reads an array of a host tensor's memory, or writes to it.
 
-        Args:
-            tensor: one that shares its memory.
-            array: the used part; an array outside of that memory is a copy, and isn't noted.
-            written: whether it is written to.
+        An array outside of the tensor's memory is a copy, and isn't noted.
         """
         storage = tensor.untyped_storage()
         uses = getattr(storage, _USES, None)
