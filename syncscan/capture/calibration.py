@@ -25,9 +25,7 @@ UNSEEN = 0.1
 class StepTimer:
     """Times steps from its creation, or its first `mark`, until `end`.
 
-    Args:
-        steps: how many there will be; where there are more, only their mean is known.
-        begin: the first step begins now, and not at the first `mark`.
+    Of more than `steps`, only the mean is known. With `begin`, the first step begins now, and not at the first `mark`.
     """
 
     def __init__(self, steps: int, *, begin: bool = True) -> None:

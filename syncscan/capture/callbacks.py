@@ -41,11 +41,8 @@ def switch() -> ctypes.c_bool | None:
 def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
     """Return the lists of functions that torch calls for this kind of device, by kind of callback.
 
-    Args:
-        vendor: `cuda` (ROCm's too) or `xpu`, as torch names its module.
-
-    Returns:
-        None where this torch has no callbacks, or can't stop them: then nothing may be started.
+    The vendor is `cuda` (ROCm's too) or `xpu`, as torch names its module. None where this torch has no callbacks, or
+    can't stop them: then nothing may be started.
     """
     try:
         module = importlib.import_module(f"torch.{vendor}._gpu_trace")
@@ -57,15 +54,10 @@ def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
 
 
 def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str, Callable[..., None]]) -> Any:
-    """Let torch call these functions.
+    """Let torch call these functions; return one after which it calls only earlier callbacks, or none.
 
-    Args:
-        lists: the lists that `registries` returned.
-        functions: what to call, by the same keys; a device's synchronization has no argument, a stream's or an event's
-            has its address, a record or wait has the event's and the stream's.
-
-    Returns:
-        A function that puts everything back: torch then calls only earlier callbacks, or none.
+    `lists` are those of `registries`, whose keys `functions` has too. A device's synchronization has no argument, a
+    stream's or an event's has its address, a record or wait has the event's and the stream's.
     """
     on = switch()
     if on is None:

@@ -44,17 +44,11 @@ class CaptureOrder:
 class CaptureRun:
     """One capture. Whatever error it raises, `abandon` switches everything off.
 
-    `paths` holds its traces so far, `times` the steps' times once they were measured.
-
-    Args:
-        order: the capture to make, and its destination.
-        began: how many steps of the loop had ended when it began.
-        say: function that reports a sentence to the user.
-        wrote: what to call with each trace, and whether it holds a part of a cycle alone.
-        give_way: called when the program starts a profiler of its own in a cycle.
-        guarded: runs what the program's own loops call, so that none of its failures reaches the program.
-        of_phase: what is stored of the phase that this records, where it isn't the steps themselves.
-        grows: whether something may be added to its traces later on.
+    `paths` holds its traces so far, `times` the steps' times once they were measured; `began` is how many steps of the
+    loop had ended when it began. `wrote` is called with each trace, and whether it holds a part of a cycle alone;
+    `give_way` when the program starts a profiler of its own in a cycle; `guarded` runs what the program's own loops
+    call, so that none of its failures reaches the program. `of_phase` is stored of the phase that this records, where
+    it isn't the steps themselves; `grows` says that something may be added to its traces later on.
     """
 
     def __init__(
@@ -121,7 +115,6 @@ class CaptureRun:
         self._watch.resume()
 
     def _advance(self) -> None:
-        """Do what is due at the end of a step."""
         if self._sampling is not None and self._sampling.step():
             return
         if self._between is not None:
@@ -315,8 +308,7 @@ class CaptureRun:
     def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:
         """Add to the metadata of this capture's traces.
 
-        Args:
-            failed: a sentence with a placeholder for the reason, said if that fails.
+        Where that fails, `failed` is said, a sentence with a placeholder for the reason.
         """
         try:
             for number, (path, metadata) in enumerate(self._traces):

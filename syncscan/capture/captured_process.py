@@ -34,9 +34,7 @@ AHEAD, AHEAD_S = 3, 0.5
 class ChildRunner(Runner):
     """Captures this process if it steps, and ends it when all ranks have been captured.
 
-    Args:
-        wanted: the captures to make.
-        forked: this process was forked: a loader's worker as well as a rank, so only an optimizer's steps count.
+    A process that was `forked` may be a loader's worker as well as a rank, so only an optimizer's steps count.
     """
 
     def __init__(self, wanted: WantedCaptures, *, forked: bool = False) -> None:

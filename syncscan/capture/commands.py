@@ -43,11 +43,7 @@ class Command:
 
 
 def resolved(words: Sequence[str], *, module: bool = False) -> Command:
-    """Return what a command is.
-
-    Raises:
-        UsageError: the script or command doesn't exist, or is incomplete.
-    """
+    """Return what a command is."""
     first, arguments = words[0], tuple(words[1:])
     if module:
         return _module(first, arguments, (sys.executable, "-m", *words))
@@ -75,11 +71,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
 
 
 def refuse_notebook(path: str) -> None:
-    """Refuse a notebook in the place of a script.
-
-    Raises:
-        UsageError: the name ends as a notebook's.
-    """
+    """Refuse a notebook, by the end of its name, in the place of a script."""
     if path.endswith(".ipynb"):
         convert = f"jupyter nbconvert --to script {shlex.quote(path)}"
         raise UsageError(f"{path} is a notebook, not a script.", f"Make a script of it: {convert}")
@@ -253,11 +245,7 @@ def names_one_program(command: Command) -> bool:
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:
-    """Return the command as one that this process can run: the launcher's program alone.
-
-    Raises:
-        UsageError: the words don't tell which of them is the program.
-    """
+    """Return the command as one that this process can run: the launcher's program alone."""
     if not command.launcher:
         return command
     alone = _launched(command)

@@ -95,11 +95,7 @@ class Compiling:
             logger.addHandler(self._handler)
 
     def record(self, *, tried: bool = False, notes: Sequence[str] = ()) -> CompileRecord:
-        """Return all that dynamo has reported so far.
-
-        Args:
-            tried: whether the modules were given to it, and not by the program.
-        """
+        """Return all that dynamo has reported so far; `tried` says that the program didn't ask it to."""
         self._take_breaks("")
         version = str(getattr(sys.modules.get("torch"), "__version__", ""))
         return CompileRecord(

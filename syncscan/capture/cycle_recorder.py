@@ -44,9 +44,7 @@ def profiling() -> bool:
 class CycleRecorder:
     """One cycle under the profiler.
 
-    Args:
-        cycle: the cycle to record.
-        yield_to: called when the program starts a profiler of its own during the cycle, before that one starts.
+    `yield_to` is called when the program starts a profiler of its own during the cycle, before that one starts.
     """
 
     def __init__(self, cycle: Cycle, yield_to: Callable[[], None]) -> None:

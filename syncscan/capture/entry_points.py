@@ -28,14 +28,10 @@ class Method:
 
 
 def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Method]]]) -> Callable[[], None]:
-    """Replace functions of torch.
+    """Replace functions of torch; return a function that puts everything back.
 
-    Args:
-        places: where a name lives (a dotted path from a module on), the name, and what makes the new function
-            out of the old one. Places that this torch doesn't have, or doesn't let anybody change, are passed over.
-
-    Returns:
-        A function that puts everything back.
+    A place is where a name lives (a dotted path from a module on), the name, and what makes the new function out of the
+    old one. Places that this torch doesn't have, or doesn't let anybody change, are passed over.
     """
     undo = ExitStack()
     for path, name, wrap in places:

@@ -24,8 +24,7 @@ LOT = 19
 class Fingerprinting:
     """Records what a program computes, from its creation on.
 
-    Args:
-        rounded: move each parameter by one rounding error when its optimizer is made.
+    With `rounded`, each parameter is moved by one rounding error when its optimizer is made.
     """
 
     def __init__(self, *, rounded: bool) -> None:
@@ -45,7 +44,6 @@ class Fingerprinting:
             self._undo.pop()()
 
     def step(self, returned: Any = None) -> None:
-        """Handle the end of a step."""
         self._steps["losses"].append(sketch([*self._losses, *tensors_in(returned)]))
         self._steps["outputs"].append(sketch(self._outputs))
         self._losses, self._outputs = [], []

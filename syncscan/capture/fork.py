@@ -12,10 +12,9 @@ _actions: list[Callable[[], None]] = []
 
 
 def in_child(action: Callable[[], None]) -> Callable[[], None]:
-    """Call `action` in each child that is forked from now on.
+    """Call `action` in each child that is forked from now on; return a function that calls it off.
 
-    Returns:
-        A function that calls it off. What Python does at a fork can't be unregistered: a loop over nothing stays.
+    What Python does at a fork can't be unregistered: a loop over nothing stays.
     """
     if hasattr(os, "register_at_fork") and not _registered:
         os.register_at_fork(after_in_child=_act)

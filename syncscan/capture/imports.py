@@ -24,8 +24,7 @@ from types import ModuleType
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[], None]:
     """Run `action(module)` right after the module was first executed, or at once if it already was.
 
-    Returns:
-        A function that calls it off.
+    Returns a function that calls it off.
     """
     module = sys.modules.get(name)
     if module is not None:

@@ -34,18 +34,16 @@ class Interned(dict[T, int]):
 
 
 def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
-    """Return the table of a recording's syncs.
+    """Return the table of a recording's syncs, all JSON values.
 
-    Args:
-        warned: native thread and stack of each of the debug mode's warnings in a step, where torch calls nobody back
-            and only the synchronizations that the program asks for by name were recorded.
+    It has `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
+    `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`),
+    `calls` (timed by name: begin, end, tid, stack) and `looped` (indices of frames within a network whose line is in a
+    loop of their function).
 
-    Returns:
-        `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
-        `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of
-        `COLUMNS`), `calls` (timed by name: begin, end, tid, stack) and `looped` (indices of frames within a network
-        whose line is in a loop of their function), all JSON values; with `warned` also that, as rows of (native thread,
-        stack).
+    `warned` has native thread and stack of each of the debug mode's warnings in a step, where torch calls nobody back
+    and only the synchronizations that the program asks for by name were recorded; the table has it too then, as rows of
+    (native thread, stack).
     """
     frames: Interned[Frame] = Interned()
     looped, loops = set[int](), Loops()

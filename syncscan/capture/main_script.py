@@ -40,12 +40,9 @@ def run_main(
 ) -> Exit:
     """Run a script or module as the main program, until its threads have ended too.
 
-    Args:
-        target: a path (of a file, or of a folder or archive with a `__main__.py`), or a module's name.
-        arguments: what it finds in `sys.argv[1:]`.
-        module: `target` is a module's name.
-        ends_quietly: an exception that ends the script without a word, as if it had come to its end.
-        code_of: gives the code that runs in the place of a script's own, by its path; None for its own.
+    `target` is a path (of a file, or of a folder or archive with a `__main__.py`), or a module's name. `ends_quietly`
+    ends the script without a word, as if it had come to its end. `code_of` gives the code that runs in the place of a
+    script's own, by its path; None for its own.
     """
     ended = Exit(0)
     try:

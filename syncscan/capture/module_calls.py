@@ -32,10 +32,8 @@ _waiting: list[Callable[[], None]] = []
 class ModuleCalls:
     """Calls `called()` before each call of a module, on its thread, from `start` until `close`.
 
-    Args:
-        module: the module, or what `torch.compile` has made of it.
-        called: called with nothing; the module's caller is two or more frames up.
-        returned: called with what the module has returned, or None where it raised.
+    The module may be what `torch.compile` has made of it; its caller is two or more frames up from `called`. `returned`
+    is called with what it has returned, or None where it raised.
     """
 
     def __init__(self, module: Any, called: Callable[[], None], returned: Callable[[Any], None] | None = None) -> None:

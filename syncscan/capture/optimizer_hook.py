@@ -132,12 +132,7 @@ class StepMarks:
         self.name = ""
 
     def saw(self, optimizer: Any, *, fixed: bool) -> OptimizerCall:
-        """Register a call.
-
-        Args:
-            optimizer: the optimizer whose `step` has returned.
-            fixed: the profiler has started: the marking optimizer can't change any more.
-        """
+        """Register a call; `fixed` says that the profiler has started: the marking optimizer can't change any more."""
         marking = self._marking() if self._marking is not None else None
         if marking is optimizer:  # what nearly every call is, and it must cost next to nothing
             self._count += 1

@@ -60,7 +60,6 @@ class Pacer:
         next(self._course)
 
     def step(self, returned: Any = None) -> bool:
-        """Handle the end of a step, whatever it returned."""
         return next(self._course, False)
 
     def forget(self) -> None:

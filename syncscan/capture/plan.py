@@ -48,11 +48,7 @@ class Plan:
     auto: bool = False
 
     def __post_init__(self) -> None:
-        """Reject a plan that makes no sense.
-
-        Raises:
-            UsageError: a negative number of steps, or no active step or cycle, or a time that can't be waited for.
-        """
+        """Reject a plan that makes no sense."""
         for name in ("wait", "warmup", "calibrate", "settle"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} is {getattr(self, name)}, but a number of steps can't be negative.")
@@ -93,14 +89,8 @@ class Plan:
 class Demand:
     """When captures of a running loop begin; without options, once and at once.
 
-    Args:
-        start_at: the number of steps after which the first begins.
-        every: begin another capture this many steps after the last one began.
-        on_signal: begin one whenever this signal has come (`USR2`, `SIGUSR2` or its number).
-        on_trigger: begin one only when `ask` was called.
-
-    Raises:
-        UsageError: a number that can't mean anything, or a signal that can't be caught here.
+    The first begins after `start_at` steps, another one `every` so many steps after the last began, or whenever the
+    signal `on_signal` has come (`USR2`, `SIGUSR2` or its number); with `on_trigger`, only when `ask` was called.
     """
 
     start_at: int | None = None
@@ -147,11 +137,7 @@ class Demand:
 
 
 def signal_number(name: str | int) -> int:
-    """Return the number of a signal given by name, with or without `SIG`, or by number.
-
-    Raises:
-        UsageError: this system has no such signal, or it can't be caught, or it means the end of the process.
-    """
+    """Return the number of a signal given by name, with or without `SIG`, or by number."""
     text = str(name).upper()
     try:
         number = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{text.removeprefix('SIG')}"]

@@ -54,7 +54,6 @@ class WantedCaptures:
         return with_startup({VARIABLE: msgspec.json.encode(self).decode()})
 
     def session(self, name: str, say: Callable[[str], None]) -> Session:
-        """Return a session that makes them."""
         return Session(Path(self.out), name, self.plan, self.demand, stacks=self.stacks, shapes=self.shapes, notify=say)
 
 

@@ -58,11 +58,9 @@ class ModuleCall(NamedTuple):
 class Repeats:
     """Looks for what a program repeats, until `close`, or until `stop` says that an optimizer has stepped.
 
-    Args:
-        chosen: called on the looking thread with what the rounds are of, in words.
-        round_ended: called on the main thread at the end of each later round.
-        say: function that reports a sentence to the user.
-        impatient: also say that no step has been seen where the device wasn't at work at all.
+    `chosen` is called on the looking thread with what the rounds are of, in words; `round_ended` on the main thread at
+    the end of each later round. With `impatient`, it also says that no step has been seen where the device wasn't at
+    work at all.
     """
 
     def __init__(
@@ -232,7 +230,6 @@ def _caller(frame: FrameType) -> Frame | None:
 
 
 def _call(frame: FrameType) -> ModuleCall:
-    """Return the call of a module, from a frame within it."""
     code, line = _caller(frame) or (frame.f_code, frame.f_lineno)
     return ModuleCall(sum(1 for _ in outward(frame.f_back)), code, line)
 

@@ -29,11 +29,9 @@ def can_watch() -> bool:
 class Rounds:
     """Calls `ended` when a round of one of the loops is over, from `start` until `close`.
 
-    A round ends where the loop jumps back to its header; one that `break` or an error leaves doesn't end.
-
-    Args:
-        loops: each by the function that it stands in and its lines.
-        ended: called with the loop's place among them, on the loop's own thread. What it raises is raised in the loop.
+    A round ends where the loop jumps back to its header; one that `break` or an error leaves doesn't end. A loop is
+    given by the function that it stands in and its lines; `ended` gets its place among them, on the loop's own thread.
+    What that raises is raised in the loop.
     """
 
     def __init__(self, loops: Sequence[tuple[CodeType, Loop]], ended: Callable[[int], None]) -> None:

@@ -169,15 +169,13 @@ class RunWatch:
     def record(self, traces: Mapping[Any, str] | None = None, missing: Mapping[Any, str] | None = None) -> Json | None:
         """Return the run's metadata for a trace, under "run"; None where no step has ended.
 
-        Returns:
-            `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
-            `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines whose iterations are
-            the steps (null if unknown); `window`, the first step and the first after those that shares are
-            taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was at work in them;
-            `phases`, each with its kind, name, lines, `us` (of
-            `sampled_us`), `at` (the steps that it was met in) and `lines` (the costliest of the program's); and
-            `spans`, rows of begin and end in µs from the first step's begin and of a phase's place in `phases`, -1 for
-            the steps themselves.
+        It has `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
+        `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines whose iterations are the
+        steps (null if unknown); `window`, the first step and the first after those that shares are taken of,
+        `sampled_us`, how long they were sampled, and `own_us`, how long the capture was at work in them; `phases`, each
+        with its kind, name, lines, `us` (of `sampled_us`), `at` (the steps that it was met in) and `lines` (the
+        costliest of the program's); and `spans`, rows of begin and end in µs from the first step's begin and of a
+        phase's place in `phases`, -1 for the steps themselves.
         """
         if not self.steps:
             return None
@@ -287,12 +285,9 @@ class KnownRun(NamedTuple):
 def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:
     """Return the first step and the exclusive end that the run's shares and mean are based on.
 
-    They are the longest interval of undisturbed steps, if it has most of them; and of it whole cycles, from one
-    time that a phase came to another.
-
-    Args:
-        counts: of each step, whether it is undisturbed.
-        met: for each phase, the longest first, the steps that it was met in.
+    They are the longest interval of undisturbed steps, if it has most of them; and of it whole cycles, from one time
+    that a phase came to another. `counts` says of each step whether it is undisturbed; `met` has for each phase, the
+    longest first, the steps that it was met in.
     """
     stretches = list(_stretches(counts))
     if not stretches:

@@ -62,12 +62,8 @@ code meanwhile."""
 class Sampling:
     """Samples the thread that creates it, the main one: a few steps to settle, then steps for `seconds`.
 
-    Args:
-        seconds: how long is sampled at least, from a step's end to a step's end.
-        stack_ns: how long the thread is busy with the stack of a sample, as far as known.
-
-    Raises:
-        NotSampled: this process can't be sampled.
+    These are at least so long, from a step's end to a step's end. `stack_ns` is how long the thread is busy with the
+    stack of a sample, as far as known.
     """
 
     def __init__(self, seconds: float, stack_ns: float = 0.0) -> None:
@@ -114,20 +110,15 @@ class Sampling:
         return took < self._seconds or (self._steps < LEAST_STEPS and took < LONGEST_S)
 
     def finish(self, between: Callable[[Sequence[Row]], Container[int]] = lambda rows: ()) -> Json:
-        """End sampling, and return its table, stored under "host" in the capture's metadata.
+        """End sampling, and return its table, stored under "host" in the capture's metadata; `NotSampled` if too short.
 
-        Args:
-            between: tells of all that was sampled which moments are no step's, but of a phase between steps.
+        It has `rate` (samples per second), `steps`, `samples`, `step_us` (the median time of a sampled step), `frames`
+        ([file, function]) and `nodes`, callers first: [parent, frame, line, samples in this function itself, ns that
+        the thread was off its core while others ran, pages that it touched first, ns in the system's code where it
+        touched some], where parent is an index into `nodes`, -1 for none, and frame one into `frames`; `used`, what all
+        samples together saw of the thread, and `threads`, the others that ran.
 
-        Returns:
-            `rate` (samples per second), `steps`, `samples`, `step_us` (the median time of a sampled step), `frames`
-            ([file, function]) and `nodes`, callers first: [parent, frame, line, samples in this function itself, ns
-            that the thread was off its core while others ran, pages that it touched first, ns in the system's code
-            where it touched some], where parent is an index into `nodes`, -1 for none, and frame one into `frames`;
-            `used`, what all samples together saw of the thread, and `threads`, the others that ran.
-
-        Raises:
-            NotSampled: it was too short.
+        `between` tells of all that was sampled which moments are no step's, but of a phase between steps.
         """
         self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
@@ -155,10 +146,9 @@ class Sampling:
     def _thread_use(self, parts: Sequence[UsageDifference]) -> Json:
         """Return what the thread used from the first sample to the last.
 
-        Returns:
-            `wall_ns`, `off_ns` (off its core), `delayed_ns` (of that waiting for a core, null where that isn't known),
-            `faults` (pages touched first), `fault_ns` (what one costs on this machine, null where none is counted) and
-            `huge` (huge pages that were made meanwhile for any process, null where that isn't known).
+        That is `wall_ns`, `off_ns` (off its core), `delayed_ns` (of that waiting for a core, null where that isn't
+        known), `faults` (pages touched first), `fault_ns` (what one costs on this machine, null where none is counted)
+        and `huge` (huge pages that were made meanwhile for any process, null where that isn't known).
         """
         return {
             "wall_ns": sum(part.wall for part in parts),
@@ -190,9 +180,8 @@ def _until(end: int, period_ns: int, rows: Iterable[Row]) -> Iterator[Row]:
 def tree(samples: Iterable[tuple[Sequence[int], Sequence[Frame]]]) -> tuple[list[list[str]], list[Node]]:
     """Return the frames and nodes of these samples, as in `Sampling.finish`, without those of the capture itself.
 
-    Args:
-        samples: stacks, outermost first, each with the numbers that are added up in its node: how often it was met, and
-            what else there is to count.
+    A sample is a stack, outermost first, with the numbers that are added up in its node: how often it was met, and what
+    else there is to count.
     """
     frames: Interned[tuple[str, str]] = Interned()
     nodes: dict[tuple[int, int, int], int] = {}
@@ -225,9 +214,8 @@ def _stacks(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tu
 def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[Json]:
     """Return the other threads that ran, busiest first.
 
-    Returns:
-        Of each `name`, `ran_ns`, `beside_ns` (of that, while the step's thread was off its core) and `places` ([file,
-        function, line, how often it was met there]): the program's innermost function where there is one.
+    Each has `name`, `ran_ns`, `beside_ns` (of that, while the step's thread was off its core) and `places` ([file,
+    function, line, how often it was met there]): the program's innermost function where there is one.
     """
     frames, met = TickStacks(), defaultdict[int, Counter[Place]](Counter)
     for _, _, read in samples:

@@ -73,20 +73,12 @@ def run_script(
 ) -> ScriptRun:
     """Run a script under a capture and report how it ended; a traceback of the script's own goes to stderr.
 
-    Args:
-        target: the script's path, or a module's name.
-        arguments: what the script finds in `sys.argv[1:]`.
-        make_session: makes the capture; called when the first optimizer step has shown where steps end.
-        module: `target` is a module, to be run as by `python -m`.
-        keep_running: let the script run to its end after the last cycle.
-        explain_compile: ask dynamo for its graph breaks, skipped frames and recompiles, and store them in the trace.
-        say: function that reports a sentence to the user while no step has been seen.
+    `make_session` is called when the first optimizer step has shown where steps end. With `keep_running`, the script
+    runs to its end after the last cycle. With `explain_compile`, dynamo is asked for its graph breaks, skipped frames
+    and recompiles, which are stored in the trace. `say` reports a sentence to the user while no step has been seen.
 
     The process is the script's from here on: its `__main__`, `sys.argv` and `sys.path` stay, for what it has registered
     to run at the end. Everything that the capture has hooked into is put back.
-
-    Raises:
-        UsageError: there is no such script.
     """
     if not module and not Path(target).exists():
         raise UsageError(f"There is no script at {target}.")
@@ -113,13 +105,9 @@ def _end_of_child(code: int) -> NoReturn:
 class Runner:
     """Connects the script's steps with a capture, and ends the script when that is complete.
 
-    Args:
-        make_session: makes the capture.
-        keep_running: let the script run on after it.
-        say: function that reports a sentence to the user while no step has been seen.
-        main: this process runs the script itself.
-        explain: ask dynamo too.
-        loops: take the rounds of a loop as steps where no optimizer steps.
+    `keep_running` lets it run on. `say` reports a sentence to the user while no step has been seen. `main` says that
+    this process runs the script itself; `explain`, that dynamo is asked too; `loops`, that the rounds of a loop count
+    as steps where no optimizer steps.
     """
 
     def __init__(

@@ -276,7 +276,6 @@ class Session:
         self._course.start()
 
     def _advance(self) -> None:
-        """Handle the end of a capture's step."""
         course = self._course
         if course is None:
             return
@@ -301,7 +300,6 @@ class Session:
             self.wrote(path)
 
     def _idle(self) -> None:
-        """Clean up after a capture."""
         self._course = None
         self._signals_back()
         self.done = not self.demand.pending

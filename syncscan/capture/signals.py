@@ -80,9 +80,8 @@ class Wish:
 class TerminationHandler:
     """Ends a capture before the process dies of a signal that would have left nothing of it.
 
-    Args:
-        finish: what to call first, on the main thread, with the signal's name and a function that goes on with the
-            signal. It returns whether it could finish now; where not, it calls that function when it can, once.
+    `finish` is called first, on the main thread, with the signal's name and a function that goes on with the signal. It
+    returns whether it could finish now; where not, it calls that function when it can, once.
     """
 
     def __init__(self, finish: Callable[[str, Callable[[], None]], bool]) -> None:

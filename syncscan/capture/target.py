@@ -13,11 +13,7 @@ from syncscan.errors import UsageError
 
 
 def function_of(script: str, name: str) -> Callable[..., Any]:
-    """Return a script's function; it is imported under a name other than `__main__`, its folder first on `sys.path`.
-
-    Raises:
-        UsageError: there is no such file, or its name can't be a module's; or it has no callable of that name.
-    """
+    """Return a script's function; it is imported under a name other than `__main__`, its folder first on `sys.path`."""
     module = _imported(Path(script))
     function = getattr(module, name, None)
     if callable(function):

@@ -51,14 +51,9 @@ class NotSampled(Exception):
 
 
 class Ticks:
-    """Samples the main thread from `start` until `stop` or `close`.
+    """Samples the main thread `rate` times a second, from `start` until `stop` or `close`.
 
-    Args:
-        rate: how many times a second.
-        read: called at each tick, with nothing; what it returns is kept with the stack.
-
-    Raises:
-        NotSampled: this system, this thread or this program can't be.
+    `read` is called at each tick; what it returns is kept with the stack.
     """
 
     def __init__(self, rate: int, read: Callable[[], Any] = lambda: None) -> None:

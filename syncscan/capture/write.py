@@ -20,11 +20,7 @@ SUFFIX = ".pt.trace.json.gz"
 
 
 def prepare(out: Path) -> None:
-    """Create the folder, and check now rather than after the run that files can be written there.
-
-    Raises:
-        UsageError: the folder can't be made or written to.
-    """
+    """Create the folder, and check now rather than after the run that files can be written there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -36,10 +32,8 @@ def prepare(out: Path) -> None:
 def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]) -> Path:
     """Export what a stopped `torch.profiler.profile` recorded, with `metadata` under the top-level key "syncscan".
 
-    The file appears under its name only when it is whole; what was half-written goes with its temporary folder.
-
-    Returns:
-        `out/NAME.DIGITS.pt.trace.json.gz`, DIGITS being the time in ns.
+    The file is `out/NAME.DIGITS.pt.trace.json.gz`, DIGITS being the time in ns. It appears under its name only when it
+    is whole; what was half-written goes with its temporary folder.
     """
     out.mkdir(parents=True, exist_ok=True)  # it may have gone since
     final = out / f"{name}.{time.time_ns()}{SUFFIX}"
@@ -54,11 +48,7 @@ def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]
 
 
 def write_metadata(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Replace the metadata of a trace that `write_trace` has written; the file is whole at any time.
-
-    Raises:
-        OSError: the trace doesn't exist any more, or the disk is full.
-    """
+    """Replace the metadata of a trace that `write_trace` has written; the file is whole at any time."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".syncscan-") as folder:
         packed = Path(folder) / path.name
         _apart(_repack, path, packed, before, after)
