@@ -45,20 +45,13 @@ class Scratch:
 
     @classmethod
     def made(cls) -> Scratch:
-        """Make one, of the kind that holds here.
-
-        Raises:
-            UsageError: the environment variable names another kind, or one that this system doesn't allow.
-        """
+        """Make one, of the kind that holds here."""
         return cls(kind_here(), tuple(bases.made()))
 
     def enter(self, *, dry: bool = True) -> None:
         """Let this process, and all that it starts, write into the view from here on; there is no way back.
 
-        It must have no other thread, as right after a fork.
-
-        Args:
-            dry: whether it is a dry run, which the program is told by `SYNCSCAN_DRY_RUN=1`.
+        It must have no other thread, as right after a fork. A program is told of a dry run by `SYNCSCAN_DRY_RUN=1`.
         """
         if self.kind == KERNEL:
             from syncscan.scratch import kernel
@@ -75,10 +68,8 @@ class Scratch:
     def entered(self, passed: Sequence[Path] = ()) -> Iterator[Redirection]:
         """Redirect a dry run's files while the context lasts, in a process that goes on afterwards.
 
-        Only Python's functions can be redirected so, whatever the `kind`; what else writes isn't held back.
-
-        Args:
-            passed: folders that aren't part of the view, besides those of caches.
+        Only Python's functions can be redirected so, whatever the `kind`; what else writes isn't held back. Neither
+        `passed` folders nor those of caches are part of the view.
         """
         from syncscan.scratch.redirect import Redirection, temporary_folder
 
@@ -92,9 +83,8 @@ class Scratch:
     def written(self) -> dict[str, Path | None]:
         """Return the files that a program has written or removed, once its process has ended.
 
-        Returns:
-            By the absolute path that the program used, with links resolved: the file that the run left there, which is
-            gone after `close`; None where it removed the user's. A file that was opened for writing counts as written.
+        By the absolute path that the program used, with links resolved: the file that the run left there, which is gone
+        after `close`; None where it removed the user's. A file that was opened for writing counts as written.
         """
         from syncscan.scratch import layers
 
@@ -114,26 +104,14 @@ class Scratch:
 
 
 def sentence(writer: str = "the program", kind: str = "") -> str:
-    """Return what holds for the files of a program here, for a user.
-
-    Args:
-        writer: who writes.
-        kind: the kind of view; the one that holds here if not given.
-
-    Raises:
-        UsageError: as `kind_here`.
-    """
+    """Return what holds for the files that `writer` writes here, for a user."""
     by_python = _BY_PYTHON if landlock.holds() else _BY_PYTHON_ALONE
     how = _BY_KERNEL if (kind or kind_here()) == KERNEL else by_python
     return f"What {writer} writes goes to a scratch copy that is gone afterwards; {how}"
 
 
 def kind_here() -> str:
-    """Return the kind of view that holds here, as the system allows it and the user chooses.
-
-    Raises:
-        UsageError: the user chooses one that there isn't.
-    """
+    """Return the kind of view that holds here, as the system allows it and the user chooses."""
     chosen = os.environ.get(VARIABLE, "")
     if chosen not in ("", KERNEL, PYTHON):
         raise UsageError(f"{VARIABLE} is '{chosen}'.", f"Set it to {KERNEL} or {PYTHON}, or unset it.")

@@ -22,11 +22,7 @@ def libc() -> Any:
 
 
 def called(name: str, *arguments: Any, about: str = "") -> int:
-    """Call a function of the C library.
-
-    Raises:
-        OSError: it returned -1; with `about` as its file name.
-    """
+    """Call a function of the C library; an OSError says that it returned -1, with `about` as its file name."""
     result = int(getattr(libc(), name)(*arguments))
     if result == -1:
         number = ctypes.get_errno()
@@ -57,9 +53,6 @@ def own_namespaces() -> bool:
     """Give this process mounts of its own, as itself; return whether that took a user namespace.
 
     The process must have no other thread. In a user namespace it keeps its own user and group, and no others exist.
-
-    Raises:
-        OSError: the system refuses it.
     """
     try:
         called("unshare", CLONE_NEWNS)

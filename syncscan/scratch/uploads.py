@@ -93,11 +93,8 @@ def _doing_nothing(original: Callable[..., Any], module: ModuleType) -> Callable
 def name_connections(tell: Callable[[str], None], is_on: Callable[[], bool] = lambda: True) -> None:
     """Tell of each other machine before this process first connects to it; as long as the process runs.
 
-    Only connections by Python's `socket` are seen.
-
-    Args:
-        tell: gets the machine's name or address.
-        is_on: says whether a connection counts now.
+    Only connections by Python's `socket` are seen, and they only count while `is_on` says so. `tell` gets the machine's
+    name or address.
     """
     told: set[str] = set()
     asked: set[object] = set()

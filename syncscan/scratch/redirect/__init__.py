@@ -46,12 +46,7 @@ def join(folder: Path, passed: Sequence[Path]) -> None:
 
 
 class Redirection:
-    """All functions that are redirected, until `end`; a program that is started is warned of if nothing holds it back.
-
-    Args:
-        folder: as for `enter`.
-        passed: the same.
-    """
+    """All functions that are redirected, until `end`; it warns of a program that nothing holds back."""
 
     def __init__(self, folder: Path, passed: Sequence[Path]) -> None:
         self.writable = [folder, *passed, *map(Path, _WRITABLE)]

@@ -43,13 +43,7 @@ class Originals:
 
 
 class Tree:
-    """Where each path of the user's is names, and where it is written.
-
-    Args:
-        folder: a scratch folder of its own.
-        passed: folders that aren't part of the view.
-        system: the functions to work with.
-    """
+    """Knows where each path of the user's is, and where it is written."""
 
     def __init__(self, folder: Path, passed: Sequence[Path], system: Originals) -> None:
         self.os = system
@@ -63,12 +57,9 @@ class Tree:
     # paths
 
     def path(self, name: Any, dir_fd: int | None = None, *, follow: bool = True) -> str:
-        """Return the absolute path of a name in the view, without links in it.
+        """Return the absolute path of a name in the view, without links in it; `follow` also follows a last one.
 
-        Args:
-            name: what a program passes, also bytes or an `os.PathLike`.
-            dir_fd: an open folder that a relative name begins at.
-            follow: also follow a link that is the last part.
+        A relative name begins at the open folder `dir_fd`.
         """
         text = os.fsdecode(name)
         if not text:
@@ -94,7 +85,6 @@ class Tree:
         return folder
 
     def cwd(self) -> str:
-        """Return the working folder as the program knows it."""
         return self.users(self.os.getcwd())
 
     def users(self, path: str) -> str:
@@ -102,7 +92,6 @@ class Tree:
         return path[len(self._copies) :] or "/" if _within(path, self._copies) else path
 
     def of_descriptor(self, number: int) -> str:
-        """Return the path of an open folder."""
         return self.users(self.os.readlink(f"/proc/self/fd/{number}"))
 
     def _without_links(self, path: str, follow: bool) -> str:
@@ -154,11 +143,7 @@ class Tree:
         return False
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a folder of the view.
-
-        Raises:
-            OSError: as `os.listdir`.
-        """
+        """Return the names in a folder of the view; errors are those of `os.listdir`."""
         if self.passes(path):
             return list(self.os.listdir(path))
         copy, names = self._copies + path, set()
@@ -187,14 +172,10 @@ class Tree:
     # writing
 
     def written(self, path: str, *, keep: bool = True) -> str:
-        """Return where a path is written, with a copy of what is there.
+        """Return where a path, which has no links, is written, with a copy of what is there.
 
-        Args:
-            path: of the view, without links.
-            keep: copy the contents of a file too; otherwise an empty one takes its place.
-
-        Raises:
-            OSError: the user may not write there, or its folder doesn't exist.
+        Without `keep`, an empty file takes the place of a file. An OSError says that the user may not write there, or
+        that its folder doesn't exist.
         """
         at = self.where(path)
         copy = self._copies + path
@@ -211,11 +192,7 @@ class Tree:
         return copy
 
     def _above(self, path: str, *, exists: bool) -> None:
-        """Make the folders above a path among the copies.
-
-        Raises:
-            OSError: the view has no such folder, or the user may not write there.
-        """
+        """Make the folders above a path among the copies."""
         above = os.path.dirname(path)
         at = self.where(above)
         status = self.os.stat(at)
@@ -255,11 +232,7 @@ class Tree:
         self.os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def made(self, path: str) -> str:
-        """Return where something new is made at a path; its folder is there then.
-
-        Raises:
-            OSError: its folder doesn't exist, or the user may not write there.
-        """
+        """Return where something new is made at a path; its folder is there then."""
         if self.passes(path):
             return path
         self._above(path, exists=False)
