@@ -75,7 +75,6 @@ class JobProjector:
 
     @property
     def baseline_us(self) -> float:
-        """Return the replayed time of the unchanged step."""
         return self.before * self.unit
 
     def gain(self, removed: Mapping[int, frozenset[int]]) -> JobGain:

@@ -30,7 +30,6 @@ class JobCollective(msgspec.Struct, frozen=True):
     """One collective of one step: the ranks that take part, and its index on each of them."""
 
     step: int
-    """Number of the step."""
     kind: str
     ranks: tuple[int, ...]
     """Indices into `Members.ranks`, ascending."""

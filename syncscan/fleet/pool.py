@@ -124,7 +124,6 @@ class _Worker:
         self._send((path, dict(options)))
 
     def outcome(self) -> TraceOutcome:
-        """Wait for the outcome and return it."""
         try:
             return cast(TraceOutcome, pickle.load(self.answers))
         except (EOFError, pickle.UnpicklingError):

@@ -108,7 +108,6 @@ class _Job:
         self.unread: dict[str, Unread] = {}
 
     def read(self, path: str) -> None:
-        """Read a stored rank that was named directly."""
         try:
             self.add_rank(path, read_stored(path))
         except SyncscanError as e:

@@ -24,11 +24,8 @@ class TraceOutcome(msgspec.Struct, frozen=True):
     rank: bytes = b""
     """The rank, encoded by `model.rank.encoded`; empty where the trace can't be read."""
     reason: str = ""
-    """Why the trace can't be read."""
     too_large: bool = False
-    """Whether memory was insufficient."""
     killed: bool = False
-    """Whether the reading process was killed."""
 
 
 def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> TraceOutcome:

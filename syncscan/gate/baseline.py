@@ -11,7 +11,7 @@ import msgspec
 from syncscan.errors import UsageError
 from syncscan.gate.jobs import state_of
 from syncscan.gate.match import matched
-from syncscan.gate.sites import Key, Place, without_vendor
+from syncscan.gate.sites import Key, without_vendor
 from syncscan.gate.state import State
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import CheckVerdict
@@ -92,7 +92,7 @@ def baseline_of(checked: Iterable[Analysis | Fleet], verdicts: Iterable[CheckVer
     races = {r.id: KnownRace(id=r.id, kind=r.kind, file=r.second.file) for r in all_races if r.id not in exempt_races}
     return Baseline(
         schema="syncscan.baseline/1",
-        known=tuple(entries[k] for k in sorted(entries, key=_order)),
+        known=tuple(entries[k] for k in sorted(entries, key=lambda k: (k.user, k.scope, k.op, k.phase))),
         races=tuple(races[id] for id in sorted(races)),
     )
 
@@ -134,7 +134,3 @@ def _entry(key: Key, rule: str, per_step: float) -> Entry:
         exact=key.exact,
         per_step=per_step,
     )
-
-
-def _order(key: Key) -> tuple[Place, Sequence[str], str, str]:
-    return key.user, key.scope, key.op, key.phase

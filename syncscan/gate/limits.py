@@ -159,7 +159,6 @@ def names_line(glob: str, source: Source) -> bool:
 
 
 def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
-    """Yield why a comment on a finding's line doesn't allow it."""
     if comment is None or finding.where.source is None:
         return
     place = f"{finding.where.source.file}:{comment.line}"

@@ -44,7 +44,6 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def placed(self) -> bool:
-        """Return whether a line or a function is known."""
         return self.user != NOWHERE or self.in_library != NOWHERE
 
 

@@ -98,7 +98,6 @@ def _host_again(steps: Sequence[float]) -> float:
 
 
 def _why_not(before: State, after: State) -> str:
-    """Return why the two states' steps can't be compared; empty where they can."""
     if before.size != after.size:
         return f"The jobs have {before.facts.ranks} and {after.facts.ranks} ranks."
     if before.steps_by != after.steps_by:

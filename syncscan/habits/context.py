@@ -183,7 +183,6 @@ class Context(Caching, frozen=True):
         return self.idle_within([self.interval(row) for row in rows])
 
     def idle_within(self, intervals: Sequence[ThreadInterval]) -> float:
-        """Return how long the most idle device was idle in these intervals per step, in µs."""
         idle = [
             sum(end - begin - self.work.of(d).busy_within(begin, end) for _, begin, end in intervals)
             for d in self.work.devices
@@ -217,7 +216,6 @@ class Context(Caching, frozen=True):
         return launched
 
     def launching(self, rows: Int64) -> Bool:
-        """Return which of these host slices launched any device work on their thread."""
         some = np.zeros(len(rows), np.bool_)
         for places, _, first, behind in self._launches_in(rows):
             some[places] = first < behind

@@ -67,7 +67,6 @@ class LoopingOptimizer(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[int]
     """Rows of torch's scopes around `Optimizer.step`, in time order."""
     kernels: float
-    """Number of kernels per step."""
     mean_ns: float
     """Mean length of a kernel, ns."""
     took_us: float

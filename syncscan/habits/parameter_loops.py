@@ -46,7 +46,6 @@ class ParameterLoop(msgspec.Struct, frozen=True, kw_only=True):
     ops: tuple[str, ...]
     rounds: float
     launches: float
-    """Number of launches per step."""
     mean_ns: float
     """Mean length of a kernel, ns."""
     took_us: float

@@ -20,13 +20,9 @@ class FoundBy(str, enum.Enum):
 class StepsFound(msgspec.Struct, frozen=True):
     """How steps were found.
 
-    Args:
-        by: what marks the steps.
-        name: glob of the scopes, or name of the framework.
-        calls: of a repeated sequence, how many it has.
-        asked: whether the caller wanted the whole as one step.
-        chosen: of the steps found the first that is analyzed, and the first behind, where the caller chose some.
-        count: how many were found, where some of them were chosen.
+    `name` is the glob of the scopes or the framework's name; `calls` is how many a repeated sequence has; `asked` says
+    that the caller wanted the whole as one step. Where the caller chose some of `count` steps, `chosen` is the first
+    that is analyzed, and the first behind.
     """
 
     by: FoundBy = FoundBy.NONE

@@ -187,7 +187,6 @@ SHAPES = {"host": "ba-works", "idle": "ba-rests", "hatch": "ba-hatch"} | {
 
 
 def key(drawn: BeforeAfter) -> list[tuple[str, str]]:
-    """Return swatches and meanings of what is drawn in any scene."""
     lanes = [drawn.recorded, *(s.lanes for s in drawn.scenes)]
     looks = {p.look for one in lanes for p in (*one.host, *one.idle)} | {"works"}
     looks |= {"work"} if any(one.device for one in lanes) else set()

@@ -43,8 +43,6 @@ class Heading(Struct, frozen=True):
 
 
 class Sentence(Struct, frozen=True):
-    """A paragraph."""
-
     words: Words
     look: Look = ""
 
@@ -95,7 +93,6 @@ class Figure(Struct, frozen=True):
     draw: Callable[[], str]
     """Returns trusted markup; called only by a writer that shows it."""
     styles: tuple[str, ...] = ()
-    """Style sheets that the markup needs."""
 
 
 class Fold(Struct, frozen=True):

@@ -33,7 +33,6 @@ class CompileDocument(Struct, frozen=True):
 
 
 def compile_document(analysis: Analysis) -> CompileDocument | None:
-    """Return what JSON says of dynamo; None where it wasn't asked."""
     record = analysis.trace.info.capture.compiled
     if record is None:
         return None

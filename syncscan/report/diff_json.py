@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, Site, SiteChange, SiteStatus, StepChange
+from syncscan.model.diff import Diff, DiffState, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase, Source
 from syncscan.model.json_text import indented
 from syncscan.report.diff_report import verdict
@@ -114,9 +114,9 @@ def document(diff: Diff) -> DiffDocument:
         after=diff.after,
         step=_step(diff.step),
         promised=promise_document(diff.promise),
-        moved=tuple(_moved(m) for m in diff.moved),
+        moved=tuple(MovedDocument(m.to.first.id, m.us, m.before_us, m.after_us) for m in diff.moved),
         changes=tuple(_change(c) for c in diff.changes),
-        habits=tuple(_habit(c) for c in diff.habits),
+        habits=tuple(HabitChangeDocument(c.change, c.habit.rule, c.habit.scope) for c in diff.habits),
         notes=diff.notes,
     )
 
@@ -132,14 +132,6 @@ def _step(step: StepChange) -> StepChangeDocument:
         device_busy_us=BeforeAndAfter(*step.device_us),
         not_comparable=step.why_not or None,
     )
-
-
-def _moved(moved: MovedWait) -> MovedDocument:
-    return MovedDocument(moved.to.first.id, moved.us, moved.before_us, moved.after_us)
-
-
-def _habit(change: HabitChange) -> HabitChangeDocument:
-    return HabitChangeDocument(change.change, change.habit.rule, change.habit.scope)
 
 
 def _change(change: SiteChange) -> ChangeDocument:

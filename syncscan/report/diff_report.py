@@ -118,7 +118,6 @@ def _numbers(change: SiteChange, diff: Diff) -> str:
 
 
 def _on(site: Site, state: DiffState) -> str:
-    """Return the ranks of a job that have a site; empty for one rank."""
     return rank_phrase(site.ranks, state.ranks) if state.ranks is not None else ""
 
 
@@ -181,7 +180,6 @@ def _late(state: DiffState) -> str:
 
 
 def _uncertain(diff: Diff) -> str:
-    """Return advice on how to measure better where the profiler's overhead hides the change."""
     s = diff.step
     if s.unprofiled or s.distinguishable or s.margin_us < 0.1 * s.before_us:
         return ""

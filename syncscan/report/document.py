@@ -14,11 +14,9 @@ import msgspec
 from syncscan.model.diff import Promise
 
 Range = Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)]
-"""Lower and upper end of a range."""
 
 
 def about(words: str) -> msgspec.Meta:
-    """Return a schema description."""
     return msgspec.Meta(description=words)
 
 

@@ -69,7 +69,6 @@ def summary(analysis: Analysis) -> str:
 
 
 def _without_all(like: Likeness) -> str:
-    """Return how much shorter the recorded step would be without any of its syncs."""
     if like.recoverable_us is None:
         return ""
     doubt = f"; {spread(like.range_us, like.step_us)}" if like.range_us else ""

@@ -55,7 +55,6 @@ class FindingDocument(Struct, frozen=True):
 
 
 def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
-    """Return one finding of an analysis, with its counterpart if a dry run was compared with a recording."""
     d, w, gain, withheld = f.diagnosis, f.where, f.gain, analysis.step.waits_withheld
     return FindingDocument(
         id=f.id,

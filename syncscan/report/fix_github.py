@@ -16,7 +16,6 @@ from syncscan.report.markup import escaped
 
 
 def render(fixed: Fixed) -> str:
-    """Return a review whose comments are suggestions."""
     comments = [comment for file in fixed.files for comment in _comments(file, fixed.applied)]
     body = (
         f"{escaped(verdict(fixed), 400)}\n\n{escaped(tolerance(fixed))}" if fixed.applied else escaped(verdict(fixed))

@@ -68,7 +68,6 @@ class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     tool: str = "syncscan"
     """The command that reports them."""
     path: str = ""
-    """Path of the recording."""
     lines: tuple[FlaggedLine, ...] = ()
     """Flagged lines, most important first."""
     columns: tuple[str, ...] = ()
@@ -80,7 +79,6 @@ class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     passed: FlaggedLine | None = None
     """The test that passes where nothing is flagged."""
     warnings: tuple[str, ...] = ()
-    """Further advice, one sentence each."""
     closing: tuple[str, ...] = ()
     """Summary sentences; empty for no summary."""
     output: str = ""
@@ -88,10 +86,8 @@ class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     took_us: float | None = None
     """How long syncs block the host, µs per step."""
     properties: Mapping[str, str] = {}
-    """Properties of the test suite."""
     notifications: tuple[tuple[str, str], ...] = ()
     """Messages about the run: level and sentence."""
     failed: bool = False
-    """Whether a file named on the command line couldn't be read."""
     facts: Mapping[str, Any] = {}
     """Facts for programs about the whole."""

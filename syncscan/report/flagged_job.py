@@ -79,7 +79,6 @@ def _severity(f: JobFinding, step: float) -> Severity:
 
 
 def _figures(f: JobFinding) -> dict[str, Any]:
-    """Return a job's finding in numbers, times in µs per step."""
     figures = {
         "cause": f.first.cause,
         "phase": f.first.phase,

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from syncscan.model.check import CheckVerdict, Violation
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.race import Race
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_race, place_of
 from syncscan.report.phrases import certainty, chain, places, sentences, waiting_time, what
@@ -44,7 +43,7 @@ def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine
         cost=violation.sentence,
         details=(
             *(_detail(f, withheld) for f in violation.findings[:SHOWN]),
-            *map(_detail_of_race, violation.races[:SHOWN]),
+            *(f"{lines(race)}: {race.text.title}; {race.text.fix}" for race in violation.races[:SHOWN]),
         ),
     )
 
@@ -54,10 +53,6 @@ def _place(violation: Violation) -> FilePosition | None:
         second = violation.races[0].second
         return FilePosition(second.file, second.line) if second.file else None
     return place_of(violation.findings[0].where.source) if violation.findings else None
-
-
-def _detail_of_race(race: Race) -> str:
-    return f"{lines(race)}: {race.text.title}; {race.text.fix}"
 
 
 def _detail(f: Finding, withheld: bool) -> str:

@@ -111,7 +111,6 @@ def markup(fleet: Fleet, drawn: FleetPicture) -> str:
 
 
 def picture_of(fleet: Fleet) -> FleetPicture | None:
-    """Return the picture of a job; None if no step is on all ranks."""
     if not fleet.ranks or not fleet.steps:
         return None
     steps, groups = _choose_steps(fleet), _groups(fleet)

@@ -180,7 +180,6 @@ def _folder(paths: Sequence[str]) -> str:
 
 
 def _holders(fleet: Fleet) -> Iterator[HolderText]:
-    """Yield the ranks that measurably delay the job, largest delay first."""
     entries: defaultdict[int, list[Lateness]] = defaultdict(list)
     for entry in fleet.lateness:
         entries[entry.rank].append(entry)
@@ -349,7 +348,6 @@ def _wrong(f: JobFinding, step: float) -> str:
 
 
 def figure(us: float | None) -> str:
-    """Return a time; a dash where it is unknown."""
     return "–" if us is None else duration(us)
 
 

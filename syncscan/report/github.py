@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
-from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
+from syncscan.report.flagged import FilePosition, Flagged
 from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.phrases import sentences
 from syncscan.report.shown_names import shown
@@ -41,17 +41,13 @@ def _commands(flagged: Flagged) -> Iterator[str]:
         kind = KINDS.get(line.severity, "")
         if room.get(kind):
             room[kind] -= 1
-            yield _annotation(kind, line)
+            yield command(kind, {**_properties(line.place), "title": line.title}, line.message)
         else:
             left_out += bool(kind)
     yield from (command("warning", {"title": flagged.tool}, text) for text in flagged.warnings[: room["warning"]])
     if flagged.closing:
         more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
         yield command("notice", {"title": flagged.tool}, sentences(*flagged.closing, more), CLOSING)
-
-
-def _annotation(kind: str, line: FlaggedLine) -> str:
-    return command(kind, {**_properties(line.place), "title": line.title}, line.message)
 
 
 def _properties(place: FilePosition | None) -> dict[str, str]:

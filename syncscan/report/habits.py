@@ -88,7 +88,6 @@ def _habit_text(habit: Habit, step_us: float, numbers: dict[str, int]) -> HabitT
 
 
 def facts(habit: HabitText) -> list[tuple[str, str]]:
-    """Return the evidence, cause, fix and exception of a habit, each with its label."""
     return [
         ("evidence", habit.evidence),
         *graphs(habit),

@@ -79,18 +79,16 @@ def sentence(analysis: Analysis) -> str:
     if counted and counted.step_us and counted.waits_us <= MOST * counted.step_us:
         scaled = known_within(counted.step_us, uncertainty(analysis))
         whole = scaled if counted.scaled else f"{duration(counted.step_us)} under the profiler"
-        return _sentence(whole, counted.step_us, _counted_parts(counted))
+        return _sentence(whole, counted.step_us, [(short, getattr(counted, field)) for field, short, _ in _PARTS])
     return ""
 
 
 def tables(host: Host) -> list[TextTable]:
-    """Return all tables on the host's time, each cut to its first rows."""
     sampled = [*_sampled_tables(host.sampled)] if host.sampled and host.sampled.nodes else []
     return [*sampled, *_counted_tables(host.counted)] if host.counted else sampled
 
 
 def notes(host: Host) -> list[str]:
-    """Return what the numbers are based on, one sentence each."""
     sampling = [_sampling(host.sampled)] if host.sampled and host.sampled.nodes else []
     if host.counted is None:
         return sampling
@@ -187,10 +185,6 @@ def called(owner: str) -> str:
     return PROGRAM if owner == USER else owner
 
 
-def _counted_parts(counted: CountedHost) -> list[tuple[str, float]]:
-    return [(short, getattr(counted, field)) for field, short, _ in _PARTS]
-
-
 # the tables
 
 
@@ -225,7 +219,6 @@ def _called_phase(phase: str) -> str:
 
 
 def _functions(sampled: SampledHost) -> TextTable:
-    """Return a table of the lines with the most self time, over all callers."""
     took: dict[tuple[str, str, int, str], float] = {}
     for node in sampled.nodes:
         key = (node.function, node.file, node.line, node.owner)

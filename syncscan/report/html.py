@@ -76,8 +76,6 @@ _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0
 
 
 class _Page(msgspec.Struct, frozen=True, eq=False):
-    """Shared inputs of the page's parts."""
-
     analysis: Analysis
     origin: int
     """The timeline's zero, ns on the trace's clock."""

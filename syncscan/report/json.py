@@ -245,7 +245,6 @@ class SavedDocument(AnalysisDocument, frozen=True):
 
 
 def render(analysis: Analysis) -> str:
-    """Return the analysis as indented JSON; all times in µs, means per step unless the name says otherwise."""
     return indented(document(analysis))
 
 

@@ -76,7 +76,6 @@ def _parts(block: Block, room: int) -> Iterator[str]:
 
 
 def _fitting(blocks: Sequence[Block], room: int) -> Iterator[str]:
-    """Yield as many of the sections as fit; each begins with a heading."""
     starts = sorted({0, *(k for k, block in enumerate(blocks) if isinstance(block, Heading))})
     for number, (begin, end) in enumerate(itertools.pairwise([*starts, len(blocks)])):
         parts = [part for block in blocks[begin:end] for part in _parts(block, room)]

@@ -116,7 +116,6 @@ def _profilers(analysis: Analysis) -> Iterator[str]:
 
 
 def _first(trace: Trace) -> str:
-    """Return what begins the window of a trace without steps."""
     calls = trace.device_calls[trace.device_calls != NONE]
     loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
     return "the loader before the first launch" if loads else "the first launch"

@@ -184,7 +184,6 @@ def _apart(analysis: Analysis) -> str:
 
 
 def saved_share(analysis: Analysis) -> float | None:
-    """Return the fraction of a step that removing its syncs would save; None without a projection."""
     step = analysis.step
     whole = step.unprofiled_us or step.observed_us
     return step.recoverable_us / whole if step.recoverable_us is not None and whole else None
@@ -211,7 +210,6 @@ def _wait(f: Finding, phase: RunPhase) -> str:
 
 
 def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:
-    """Add an interval's time to the cells it overlaps."""
     for number in range(max(0, int(begin / width)), min(len(held) - 1, int(end / width)) + 1):
         inside = min(end, (number + 1) * width) - max(begin, number * width)
         held[number][phase] += max(0.0, inside)

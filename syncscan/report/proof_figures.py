@@ -84,7 +84,6 @@ def _bar(name: str, gain: ProofGain, scale: Scale) -> GainBar:
 
 
 def steps(pairs: tuple[Pair, ...]) -> str:
-    """Draw both step times of each pair, in the order in which they ran."""
     pairs = pairs[:MAX_PAIRS]
     times = [time for pair in pairs for time in (pair.before_us, pair.after_us)]
     margin = max((max(times) - min(times)) * 0.08, max(times) * 0.002)

@@ -47,12 +47,7 @@ class StateText(msgspec.Struct, frozen=True):
 
 
 def sentence(states: States, breaking: Sequence[Finding]) -> str:
-    """Return what syncs and a compile come to together, and what either does alone.
-
-    Args:
-        states: the states with a pair.
-        breaking: the syncs of that pair.
-    """
+    """Return what syncs and a compile come to together, and what either does alone; `breaking` are the pair's syncs."""
     pair = states.pair
     if pair is None:
         return ""
@@ -76,7 +71,6 @@ def _these(breaking: Sequence[Finding]) -> str:
 
 
 def _function(breaking: Sequence[Finding]) -> str:
-    """Return the function that contains them, by its module where that is known."""
     where = breaking[0].where
     name = where.source.function if where.source else ""
     module = where.module[-1] if where.module else ""

@@ -86,7 +86,6 @@ def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
 
 
 def _device(analysis: Analysis) -> int:
-    """Return the number of the device that is drawn: the step's busiest."""
     devices = analysis.step.devices
     work = analysis.trace.cached(DeviceWork).devices
     return devices[0].device if devices else (work[0] if work else 0)

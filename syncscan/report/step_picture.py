@@ -17,7 +17,6 @@ from syncscan.report.timeline_intervals import recorded_step, step_name
 from syncscan.report.units import duration, percent, range_of, within
 
 STYLES = ("before_after.css", "step_picture.css")
-"""Style sheets of the picture, for pages with `page.css`."""
 
 
 def style() -> Markup:

@@ -91,7 +91,6 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     nothing: str
     """Why removing syncs gains nothing, shown before the list; empty where it gains, or where the verdict says so."""
     remedies: tuple[RemedyText, ...]
-    """List of changes, largest gain first."""
     then: str
     """The step's limit without its syncs, shown after the list; empty where removing them gains nothing."""
     stop: str
@@ -118,7 +117,6 @@ class Story(Conclusion, frozen=True, kw_only=True):
     ranking: str
     """The sort order of that list."""
     to_do: str
-    """Heading of the list of changes."""
     timed: bool
     """Whether anything was timed: false for a dry run."""
     costed: bool
@@ -149,7 +147,6 @@ class Story(Conclusion, frozen=True, kw_only=True):
     run: tuple[program_run.PhaseRow, ...]
     """Parts of the run outside of its steps."""
     races: tuple[Race, ...]
-    """Races of a dry run."""
     races_sentence: str
     """How many races there are; empty without one."""
     phases: tuple[PhaseSummary, ...]

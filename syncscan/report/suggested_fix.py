@@ -17,6 +17,5 @@ def caption(suggested: Suggested) -> str:
 
 
 def diff_lines(suggested: Suggested) -> list[str]:
-    """Return the lines of the diff, without the names of the files and safe to show."""
     lines = suggested.diff.splitlines()
     return [printable(line.expandtabs(4), LONGEST) for line in lines if not line.startswith(("--- ", "+++ "))]

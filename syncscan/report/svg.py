@@ -47,11 +47,12 @@ def _document(drawn: BeforeAfter | None, story: Story) -> str:
     height = parts.pop() if drawn else 104
     head = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img">'
-        "<title>{2}</title><desc>{3}</desc><style>{4}</style>{5}"
+        "<title>{2}</title><desc>{3}</desc><style>{4}</style><defs>{5}</defs>"
         '<rect class="ground" width="{0}" height="{1}"/>'
     )
     words = before_after_svg.spoken(drawn) if drawn else _WHY_NOT
-    opening = Markup(head).format(WIDTH, height, f"{story.verdict}.", words, Markup(_style()), _defs())
+    style, defs = Markup(_style()), Markup(before_after_svg.DEFS)
+    opening = Markup(head).format(WIDTH, height, f"{story.verdict}.", words, style, defs)
     title = Markup('<text class="title" x="{}" y="34">{}.</text>').format(MARGIN, story.verdict)
     return f"{opening}{title}{Markup().join(p for p in parts if isinstance(p, str))}</svg>\n"
 
@@ -77,10 +78,6 @@ def _style() -> str:
         return re.sub(r"var\(--([\w-]+)\)", lambda m: light[m.group(1)][which], text)
 
     return f"{colored(0)}@media (prefers-color-scheme: dark) {{\n{colored(1)}}}\n"
-
-
-def _defs() -> Markup:
-    return Markup(f"<defs>{before_after_svg.DEFS}</defs>")
 
 
 def _line(text: str, y: float, look: str = "muted", x: float = MARGIN) -> Markup:
@@ -134,7 +131,6 @@ def _falls(bars: Sequence[StepBar], places: Sequence[str], top: int) -> Iterator
 
 
 def _rows(entries: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Return the entries of the key in rows that fit."""
     rows: list[list[tuple[str, str]]] = []
     used = float(WIDTH)
     for entry in entries:

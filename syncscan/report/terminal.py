@@ -53,7 +53,7 @@ _DIFF_COLORS = {"+": 32, "-": 31, "@": 36}
 
 def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str:
     text = ""
-    for is_patch, group in itertools.groupby(blocks, lambda block: _is_patch(block)):
+    for is_patch, group in itertools.groupby(blocks, lambda b: isinstance(b, Code) and b.language == "diff"):
         if is_patch:
             text += "".join(_patch(block, color) for block in group if isinstance(block, Code))
         else:
@@ -93,10 +93,6 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
         else:
             console.print(part, overflow="ellipsis" if isinstance(part, Text) and part.no_wrap else None)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-def _is_patch(block: Block) -> bool:
-    return isinstance(block, Code) and block.language == "diff"
 
 
 def _patch(block: Code, color: bool) -> str:

@@ -50,7 +50,6 @@ class Terminal(msgspec.Struct, frozen=True):
     links: bool
     """Whether a file at hand gets a hyperlink."""
     rows: int | None
-    """Rows of the table; None for all."""
 
 
 def render(
@@ -148,7 +147,6 @@ def _trace_headline(analysis: Analysis, device: bool) -> str:
 
 
 def _devices(names: Sequence[str]) -> str:
-    """Return device names, e.g. `8 × NVIDIA H200`; devices may lack a name."""
     count, name = len(names), names[0]
     if not name:
         return f"{count} device{'s' * (count != 1)}"

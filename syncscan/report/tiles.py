@@ -83,7 +83,6 @@ def tiles(analysis: Analysis) -> list[Tile]:
 
 
 def _device_note(step: StepSummary) -> str:
-    """Return how long the device is busy, and its share of the unprofiled step where that differs from the trace's."""
     works = f"{duration(step.device_busy_us)} per step"
     if step.device_share is None or alike(step.recorded_device_share, step.device_share):
         return works
@@ -91,7 +90,6 @@ def _device_note(step: StepSummary) -> str:
 
 
 def _projected_step(analysis: Analysis) -> bool:
-    """Return whether there are syncs to remove and a projection without them."""
     return bool(real(analysis.findings)) and analysis.step.recoverable_range_us is not None
 
 
@@ -120,7 +118,6 @@ def bars(analysis: Analysis) -> list[StepBar]:
 
 
 def widest_us(analysis: Analysis) -> float:
-    """Return the time that is as wide as a bar can be, µs."""
     step = analysis.step
     return max(step.observed_us, step.unprofiled_us or 0.0, step.host_us)
 

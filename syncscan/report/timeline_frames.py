@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.facts.nesting import innermost_until
-from syncscan.model.arrays import Bool, Int64, largest
+from syncscan.model.arrays import Bool, largest
 from syncscan.model.interval import Interval
 from syncscan.model.libraries import is_library
 from syncscan.model.slice_names import frame_parts
@@ -69,7 +69,7 @@ def _reaches_into(frames: Frames, intervals: Sequence[Interval]) -> Bool:
 def _starts_program(trace: Trace, frames: Frames) -> Bool:
     """Mark the frames outside of the program's own that lead to one: of runpy, a launcher, a profiler, a thread."""
     own = _is_programs(trace, frames.name)
-    around = _around(frames).tolist()
+    around = innermost_until(frames.track, frames.end, np.maximum(frames.end, frames.ts + 1)).tolist()
     within, leads = own.tolist(), own.tolist()
     for row, caller in enumerate(around):
         within[row] = within[row] or (caller != NONE and within[caller])
@@ -78,11 +78,6 @@ def _starts_program(trace: Trace, frames: Frames) -> Bool:
             leads[around[row]] = True
     starts: Bool = np.array(leads, np.bool_) & ~np.array(within, np.bool_)
     return starts
-
-
-def _around(frames: Frames) -> Int64:
-    """Return the row of the frame that calls each one, NONE without."""
-    return innermost_until(frames.track, frames.end, np.maximum(frames.end, frames.ts + 1))
 
 
 def _is_programs(trace: Trace, names: Any) -> Bool:

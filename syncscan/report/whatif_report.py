@@ -76,7 +76,6 @@ _LAUNCHED = {
 
 
 def _so(analysis: Analysis, p: Projection) -> str:
-    """Without what, and launched how."""
     without = f"without {_these(analysis, p)}" if p.removed else "with its syncs" if analysis.findings else ""
     return " and ".join(part for part in (without, _LAUNCHED[p.launches]) if part)
 

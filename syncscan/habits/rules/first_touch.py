@@ -89,7 +89,6 @@ def _placed(sampled: SampledHost, touched: Touched) -> SampledTime:
 
 
 def _touched(sampled: SampledHost) -> Touched | None:
-    """Return the pages touched first, without those of a loader or a collate function; None without any."""
     used = sampled.used
     if used is None or used.fault_us is None:
         return None

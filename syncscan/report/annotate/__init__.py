@@ -55,7 +55,6 @@ def _keys(head: bytes) -> set[str]:
 
 
 def _members(members: Mapping[str, Any]) -> bytes:
-    """Return the text of an object's members, without its braces."""
     return strict_text(members)[1:-1].encode()
 
 

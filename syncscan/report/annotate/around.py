@@ -39,7 +39,6 @@ def chosen(analysis: Analysis, which: str) -> Finding:
 
 
 def interval_around(finding: Finding) -> Interval:
-    """Return the interval around the sync point of a finding that cost the most."""
     worst = finding.costliest
     start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
     margin = max(end - start, LEAST_MARGIN)
@@ -81,7 +80,6 @@ class Opening(msgspec.Struct, frozen=True):
     """The sync point to select and the interval to show; ns on the trace's clock."""
 
     id: str
-    """Id of the sync's finding."""
     number: int
     """Index of the sync point among those of its finding, by time."""
     sync: Interval

@@ -107,7 +107,6 @@ class AddedLanes:
             yield from self._arrows(starts, lane, tid)
 
     def _titles(self, name: str, tid: int) -> Iterator[bytes]:
-        """Yield the metadata that names a row and sorts it below earlier ones."""
         self._order += 1
         yield _encode(self._label("thread_name", tid, name=self._row_name(name)))
         yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
