@@ -51,7 +51,6 @@ class _Columns(NamedTuple):
     """Columns with one entry per sync point."""
 
     first: Int64
-    """Row of the first call."""
     last: Int64
     outermost: Int64
     """Row of the outermost op around the sync point, or NONE."""
@@ -75,7 +74,6 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
     names: tuple[str, ...]
     """The profiler's Python frames, outermost first; empty without stacks."""
     recorded: RecordedStack | None
-    """The stack that capture recorded."""
     warned: tuple[Frame, ...]
     """The stack from a warning of torch's sync debug mode, where no stack is recorded; else empty."""
 
@@ -86,7 +84,6 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def place(self) -> PickedLines:
-        """The user's line and the framework's."""
         return pick(self.frames, exact=self.recorded is not None)
 
     @cached_property

@@ -26,7 +26,6 @@ MOST_LINES = 12
 _NETWORK = ("//", "\\\\")
 _DEEPEST = 64
 _HERE = Path()
-"""The working directory."""
 
 
 class SourceRoot(msgspec.Struct, frozen=True):

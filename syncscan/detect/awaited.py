@@ -325,7 +325,6 @@ class _Launched(NamedTuple):
     by: Int32
     """Track of the launching thread."""
     stream: Int32
-    """Number of the stream."""
     used: UsedStreams
 
 

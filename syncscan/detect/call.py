@@ -29,7 +29,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     path: Path
     """The ops and scopes around it."""
     place: CodePlace
-    """Its place in code: scopes and frames."""
     before: tuple[str, ...]
     """Names of the outermost ops and annotations before it on its thread, the nearest last; up to 64."""
     after: tuple[str, ...]
@@ -113,7 +112,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return next(filter(predicate, self.before[: -most - 1 : -1]), "")
 
     def nearest_after(self, predicate: Callable[[str], bool], most: int) -> str:
-        """Return the nearest of the first `most` names of `after` that satisfies `predicate`; empty without one."""
         return next(filter(predicate, self.after[:most]), "")
 
     def last_before_but(self, op: str) -> str:

@@ -54,7 +54,6 @@ class CodePlace:
         return self.builtin.startswith(tuple(kinds))
 
     def in_frame(self, *packages: str) -> bool:
-        """Return whether any Python frame is in one of these packages or files."""
         return _lies_in(self.python_frames, packages)
 
     def in_function(self, *names: str) -> bool:
@@ -69,7 +68,6 @@ class CodePlace:
         return cache(partial(_lies_in, self.frames_in_libraries))
 
     def in_library_function(self, *names: str) -> bool:
-        """Return whether the function of a library frame has, or begins with, one of these names."""
         return _runs(self.frames_in_libraries, names)
 
     def in_library_function_of(self, *names: str, files: tuple[str, ...] = ("",)) -> bool:

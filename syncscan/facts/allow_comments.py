@@ -13,8 +13,6 @@ _COMMENT = re.compile(r"#\s*syncscan:\s*allow\b\s*(?:\[([^\]]*)\])?(.*)", re.IGN
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """An allow comment."""
-
     line: int
     """The line that it applies to: its own, or the next one if it stands alone."""
     rules: tuple[str, ...]

@@ -56,7 +56,6 @@ def _on_host(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Int64, Int
 
 @once
 def _launches(trace: Trace) -> Int64:
-    """Return the times of the host's launches, ascending."""
     return np.sort(trace.slices.ts[trace.named(is_launch)])
 
 

@@ -119,7 +119,6 @@ class DeviceWork:
         return self._streams[device]
 
     def of(self, device: int, stream: int = NONE) -> Work:
-        """Return the work of one stream, or of the whole device without one."""
         key = (device, stream)
         if key not in self._cache:
             if stream == NONE and len(self.streams(device)) == 1:  # the same work, so sort it once

@@ -107,8 +107,6 @@ class EventRecords:
 
 
 class UsedStreams:
-    """The streams that threads launched work on."""
-
     def __init__(self, track: Int32 | Int64, issued: Int64, stream: Int32 | Int64) -> None:
         self._track, self._issued, self._stream = track, issued, stream
 

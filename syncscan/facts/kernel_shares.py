@@ -89,7 +89,6 @@ def _longest_names(trace: Trace, rows: Int64) -> Int64:
 
 
 def _launchers(trace: Trace, kernels: Int64) -> list[tuple[tuple[str, ...], str]]:
-    """Return for each kernel the module that launched it, and the op."""
     calls, paths = trace.calls_of(kernels), trace.cached(Paths)
     chains = [paths.to(call) for call in calls.tolist()]
     forward = _forward(trace, chains)

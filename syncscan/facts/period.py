@@ -208,7 +208,6 @@ def left_out_before(trace: Trace) -> tuple[ThreadInterval, ...]:
 
 
 def _steps_track(trace: Trace, steps: Sequence[Interval]) -> int:
-    """Return the track of the steps' first launch; NONE without one."""
     launched = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)[:1]]
     call = trace.calls_of(launched)
     return trace.slices.track.item(call.item()) if len(call) and call.item() != NONE else NONE

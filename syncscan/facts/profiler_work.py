@@ -152,7 +152,6 @@ def _track_of_call(trace: Trace, calls: Int64, begin: int, end: int) -> int:
 
 
 def _does_anything(trace: Trace, track: int, begin: int, end: int) -> bool:
-    """Return whether anything on a track begins or ends in this time."""
     if track == NONE:
         return True
     s, rows = trace.slices, trace.track_rows(track)

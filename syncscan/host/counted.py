@@ -68,9 +68,7 @@ class _HostSlices:
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
         self.ops = _counted_rows(trace, host, Category.CPU_OP)
-        """Rows of the ops that count, ascending."""
         self.calls = np.concatenate([_counted_rows(trace, host, category) for category in CALLS])
-        """Rows of the calls that count."""
         self.kinds = _kinds(trace, self.calls)
         waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
         self.itself = host.itself.copy()
@@ -171,7 +169,6 @@ def _largest(times: Any) -> list[int]:
 
 
 def _counted_rows(trace: Trace, host: HostRows, category: Category) -> Int64:
-    """Return the rows of this category that count, ascending."""
     rows, _ = trace.rows_of(category)
     counted: Int64 = rows[host.counted.take(rows)]
     return counted

@@ -117,7 +117,6 @@ class _ThreadSlices(NamedTuple):
 
 
 def _thread(trace: Trace, track: int) -> _ThreadSlices:
-    """Return the slices of a track, and which of them count."""
     s, rows = trace.slices, trace.track_rows(track)
     begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
     counted, is_call = of_categories(category, HOST), of_categories(category, CALLS)

@@ -138,7 +138,6 @@ _FEW = (Category.CPU_OP, Category.ANNOTATION, *CALLS)
 
 
 def _types() -> dict[type, str]:
-    """Return the event type of each category, which is its tag."""
     types = {_type(_Timed, PYTHON): PYTHON}
     types |= {_type(_Arrow, name): name for name in ARROWS} | {_type(_LeftOut, name): name for name in LEFT_OUT}
     args = {category: args_type(f"_ArgsOf{category.name}", fields_of(category)) for category in _FEW}

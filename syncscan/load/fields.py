@@ -39,7 +39,6 @@ CATEGORIES = {
 # "User" of torch 1.8, today's gpu_user_annotation, is left out too: it repeats a host annotation on each stream.
 
 PYTHON = "python_function"
-"""The category of Python frames."""
 
 ARROWS = frozenset({"fwdbwd", "forward_backward"})
 """Categories of the arrows from a forward op to its backward op."""
@@ -72,7 +71,6 @@ class Field(NamedTuple):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Attributes of decoded args for these keys."""
         return (self.column, f"{self.column}_older")[: len(self.keys)]
 
 

@@ -60,7 +60,6 @@ class TextAfterEvents(msgspec.Struct, frozen=True):
 
 
 def metadata_before(head: Head) -> TopLevelKeys:
-    """Return the readable top-level keys before the list of events."""
     if not head.whole:
         return TopLevelKeys(members(head.text.decode("utf-8", "replace")))
     if not head.text:

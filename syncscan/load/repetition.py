@@ -28,7 +28,6 @@ _CANDIDATES = 64
 class Repetition(msgspec.Struct, frozen=True):
     track: int
     calls: int
-    """Number of calls in the sequence."""
     bounds: tuple[int, ...]
     """When each repetition begins and, last, when the last one ends, ns."""
 

@@ -334,7 +334,6 @@ _MEMBER = re.compile(r"\"((?:[^\"\\]|\\.){1,200})\"\s*:\s*")
 
 
 def members(text: str) -> Object:
-    """Return the readable members of a damaged object."""
     readable: Object = {}
     at = 0
     while match := _MEMBER.search(text, at):

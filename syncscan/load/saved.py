@@ -70,7 +70,6 @@ def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
 
 
 def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
-    """Return the trace in a saved analysis."""
     try:
         saved = _read_rest(_text(stream, name, most), name)
         require(saved.trace, name, most)

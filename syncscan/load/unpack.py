@@ -277,8 +277,6 @@ class _Gunzip(_Packed):
 
 
 class _Unzstd(_Packed):
-    """The frames of a zstd file."""
-
     MAGIC = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
     """A frame, or a skippable one (RFC 8878, 3.1.2); parallel packers put one with sizes before each other."""
     BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")

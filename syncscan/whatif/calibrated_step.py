@@ -71,7 +71,6 @@ class CalibratedStep:
         self.replay = calibration.replay
         self.before = steady(self.replay)
         self.shares = shares_of(self.replay, self.before.period, surroundings.measured)
-        """Parts of the step as it is."""
         self.behind = surroundings.behind if self.shares.communication >= NOTABLE else frozenset()
         """Numbers of the findings that wait behind collectives, whose removal is assumed to gain nothing."""
         ranks = Bound.COMMUNICATION if self.shares.waits_for_ranks else None

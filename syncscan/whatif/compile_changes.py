@@ -85,7 +85,6 @@ class Costs(msgspec.Struct, frozen=True):
     library: float
     """The part that is left of what an op took that calls a library: the only one not in ops that launch."""
     kernel: float
-    """A kernel that it launches."""
     call: float
     """A call of a network, forward or backward: guards, wrappers, autograd."""
     replay: float

@@ -58,7 +58,6 @@ class Fusion(msgspec.Struct, frozen=True):
 
 
 def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
-    """Return what a compile leaves of these ops' launches."""
     library_ns, generated = 0, 0
     dropped_rows, stays = list[int](), list[tuple[int, float, float]]()
     for library, run in _runs(trace, ops):

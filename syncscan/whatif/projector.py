@@ -192,7 +192,6 @@ class Projector:
         return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
 
     def _as_launched(self, projection: Projection) -> Projection:
-        """Return a projection with what it depends on, beside its syncs."""
         met = standing(self.obstacles, bool(projection.removed))
         if COMPILE in prevented(met) and projection.launches in (COMPILE, REDUCE_OVERHEAD):
             raise UsageError(f"{self.trace.info.path} gains nothing by a compile: {in_words(met)}", met[0].fix)

@@ -10,7 +10,6 @@ from syncscan.model.slice_names import is_collective
 
 
 def barrier(call: Call) -> Match | None:
-    """Match a synchronize inside or next to a barrier."""
     inside = call.op_with("barrier") or call.place.in_library_function("barrier", "monitored_barrier")
     beside = call.facts.synchronizes and not call.ops and any("barrier" in n for n in call.before[-2:])
     return Match(use=Use.NOTHING) if inside or beside else None

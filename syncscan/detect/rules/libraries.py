@@ -15,7 +15,6 @@ _VALIDATES = ("_validation", "_check_", "_basic_")
 
 
 def metric_validation(call: Call) -> Match | None:
-    """Match a wait inside torchmetrics' validation code."""
     functions = call.place.functions_in_library("torchmetrics")
     return Match(for_caller=True) if any(part in function for function in functions for part in _VALIDATES) else None
 
@@ -130,7 +129,6 @@ _FILES = ("checkpoint", "saver", "saving", "serializ", "safetensors", "trainer",
 
 
 def checkpoint_save(call: Call) -> Match | None:
-    """Match a copy to the host inside torch's saving code."""
     if call.facts.direction != "DtoH":
         return None
     in_torch = call.place.in_library("torch/serialization.py", "torch/distributed/checkpoint")
@@ -177,7 +175,6 @@ _OF_SCHEDULER = Match(variant="scheduler", use=Use.STEERS, for_caller=True)
 
 
 def optimizer_readback(call: Call) -> Match | None:
-    """Match a read-back inside an optimizer's step."""
     if call.facts.direction == "HtoD" or not reads_back(call):
         return None
     if call.place.decided_in("torch/optim/lr_scheduler.py") and call.place.deciding_function == "step":
@@ -224,7 +221,6 @@ def graph_break(call: Call) -> Match | None:
 
 
 def _inside(call: Call) -> bool:
-    """Return whether it runs eagerly inside a region."""
     return any(map(is_compiled_region, call.ops)) and not any(map(is_compiled_graph, call.ops))
 
 

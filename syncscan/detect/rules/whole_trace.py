@@ -15,7 +15,6 @@ def launch_blocking(call: Call) -> Match | None:
 
 
 def fsdp_rate_limiter(call: Call) -> Match | None:
-    """Match a synchronize inside the rate limiter's annotation."""
     return Match(intended=True, use=Use.NOTHING) if call.place.in_scope("rate_limiter") else None
 
 
