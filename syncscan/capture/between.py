@@ -72,7 +72,6 @@ class PhaseRecording:
         return self._at is not None and self._at.course is not None and self._at.course.profiling
 
     def step(self) -> None:
-        """Handle the end of one of the program's steps."""
         at = self._at
         if at is None:
             return
@@ -161,7 +160,6 @@ class _PhaseRecorder:
         """Handle the end of one of the program's steps."""
 
     def close(self) -> None:
-        """Stop watching, and switch everything off."""
         self.passes.close()
         course, self.course = self.course, None
         if course is not None:

@@ -108,7 +108,6 @@ class CaptureRun:
         self._watch.start()
 
     def step(self) -> None:
-        """Handle the end of a step, and the begin of the next."""
         self._watch.mark()
         self.ended += 1
         self._advance()
@@ -355,8 +354,6 @@ class CaptureRun:
         self._watch.close()
 
     def _course_of(self, order: CaptureOrder, stored: dict[str, Any]) -> CaptureRun:
-        """Return a course of its own for a phase."""
-
         def wrote(path: Path, cut: bool) -> None:
             self._say(f"wrote {path.name}, for work between the program's steps: {stored['name']}")
 

@@ -66,7 +66,6 @@ class ChildRunner(Runner):
         return session
 
     def _tell(self, sentence: str) -> None:
-        """Say it for all ranks, once."""
         if (self._ranks or ranks())[0] == 0:
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(f"syncscan: {sentence}\n")

@@ -116,7 +116,6 @@ class Compiling:
         logging.getLogger(LOG).addHandler(self._handler)
 
     def _heard(self, metadata: Mapping[str, Any], payload: str | None) -> None:
-        """Take up a record of the structured log."""
         frame = f"{metadata.get('frame_id')}"
         if "dynamo_output_graph" in metadata:
             self._graphs += 1
@@ -130,7 +129,6 @@ class Compiling:
                 self._broke_at[frame] = at[1], int(at[2])
 
     def _compiled(self, frame: str, metrics: Mapping[str, Any]) -> None:
-        """Take up that a frame was compiled, or wasn't."""
         if metrics.get("co_name"):
             self._frames.setdefault(frame, self._code(metrics))
         elif not metrics.get("fail_type"):

@@ -40,7 +40,6 @@ class _Watcher(MetaPathFinder):
         self.name, self.action = name, action
 
     def leave(self) -> None:
-        """Remove this finder from the import system."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 

@@ -48,7 +48,6 @@ class Plan:
     auto: bool = False
 
     def __post_init__(self) -> None:
-        """Reject a plan that makes no sense."""
         for name in ("wait", "warmup", "calibrate", "settle"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} is {getattr(self, name)}, but a number of steps can't be negative.")
@@ -73,7 +72,6 @@ class Plan:
         return self.unprofiled + self.repeat * self.cycle
 
     def of_period(self, period: int) -> Plan:
-        """Return the plan whose cycles hold whole periods."""
         return replace(self, active=period * -(-self.active // period))
 
     def phases(self) -> list[tuple[StepPurpose, int]]:

@@ -80,7 +80,6 @@ class LinePasses:
         self._number = -1
 
     def start(self) -> bool:
-        """Start watching; return False where this Python can't, or no tool id is free."""
         self._number = _begin([self._code], "LINE", self._came)
         return self._number >= 0
 

@@ -46,8 +46,6 @@ MOST_SPANS = 4000
 
 
 class RunWatch:
-    """The watch over one capture's steps."""
-
     def __init__(self, *, sampled: bool) -> None:
         self._ends = array("q")
         self._sampled = sampled
@@ -119,7 +117,6 @@ class RunWatch:
         self._recorded.append((first, first + count))
 
     def close(self) -> None:
-        """Switch sampling off, in any state."""
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
             ticks.close()

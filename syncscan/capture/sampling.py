@@ -160,7 +160,6 @@ class Sampling:
         }
 
     def close(self) -> None:
-        """Switch sampling off, in any state."""
         self._ticks.close()
 
 

@@ -67,7 +67,6 @@ class Wish:
             self._program = signal.signal(self._number, self._came)
 
     def leave(self) -> None:
-        """Restore the signal's handler."""
         _put_back(self._number, self._came, self._program)
 
     def _came(self, number: int, frame: FrameType | None) -> None:

@@ -103,7 +103,6 @@ class Ticks:
         return rows
 
     def close(self) -> None:
-        """Switch it off, in any state."""
         if os.getpid() == self._pid:
             self._undo.close()
 

@@ -95,7 +95,6 @@ def _program_frames(frame: FrameType) -> list[tuple[CodeType, int, int]]:
 
 
 def _outward(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and its callers."""
     while frame is not None:
         yield frame
         frame = frame.f_back

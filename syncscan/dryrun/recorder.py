@@ -123,7 +123,6 @@ class DryRunSession:
             self.calls.pop()
 
     def look(self, frame: FrameType | None, call: str) -> None:
-        """Look where the program is, as it calls torch itself."""
         if self.rounds is not None and not self.calls and self.thread == MAIN:
             self.rounds.look(frame, call)
 
@@ -138,7 +137,7 @@ class DryRunSession:
         self.say(f"The program failed{what}, so the rest of it wasn't seen.")
 
     def not_understood(self, op: str) -> None:
-        """Count an op or call whose CUDA behavior is unknown, and name it with its line; `seen` is the caller's."""
+        """Count an op or call whose CUDA behavior is unknown, and name it with its line; the caller counts it seen."""
         self.unknown[op] += 1
         if op not in self.where:
             stack, _, _ = self.stacks.now()
@@ -244,11 +243,9 @@ class DryRunSession:
             self.paths.ends = [begin, *self.paths.ends[:-1], end]
 
     def trace(self, part: ProgramPart | None = None, without: Collection[int] = ()) -> bytes:
-        """Return the run as a trace's JSON.
+        """Return the run as a trace's JSON, without the waits of these numbers.
 
-        Args:
-            part: the only part to include, its rounds as steps; None for the whole run.
-            without: numbers of waits to leave out.
+        Of a `part`, only this is included, with its rounds as steps.
         """
         about: dict[str, Any] = {"notes": self.coverage(), "coverage": {"ops": self.seen, "gaps": self.gaps()}}
         if part is not None:

@@ -413,7 +413,6 @@ KNOWN = frozenset(
 
 
 def rule_of(name: str) -> Rule | None:
-    """Return the row of an op; None where the table has none."""
     return WAITS.get(name) or WAITS.get(name.partition(".")[0])
 
 

@@ -47,7 +47,6 @@ class WatchedArray(np.ndarray[Any, Any]):
         return given[0] if len(given) == 1 else given or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a function of numpy's on plain arrays."""
         target = kwargs.get("out")
         if func.__name__ in _WRITTEN_FIRST and args and isinstance(args[0], WatchedArray):
             target, args = args[0], (_written(args[0]), *map(_plain, args[1:]))

@@ -155,7 +155,6 @@ class WorkOrder:
 
     @property
     def current(self) -> int:
-        """The running thread's current stream."""
         return self._current.stream
 
     @current.setter
@@ -404,7 +403,6 @@ class WorkOrder:
         return [a for a in accesses if not _done(a, self._host) and meet(a.region, region)]
 
     def _fly(self, copy: Access) -> None:
-        """Note that a copy may still run."""
         self._flying = [*self._flying, copy][-MOST_ACCESSES:]
         self.open_copies = True
 

@@ -446,7 +446,6 @@ def _git_lines(text: str) -> list[str]:
 
 
 def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
-    """Return the rule of a wait as the dry run names it."""
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]

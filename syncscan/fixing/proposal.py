@@ -18,8 +18,6 @@ MOST_LINES = 2
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A change of one file."""
-
     node: ast.AST
     """The waiting expression or statement, whose lines are the fix's."""
     draft: Draft

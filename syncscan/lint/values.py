@@ -78,14 +78,11 @@ def joined(values: list[Value]) -> Value:
     """Return the value that an op makes of these operands; torch refuses to mix devices, numbers aside."""
     kinds = {value.kind for value in values}
     if kinds & {ValueKind.TENSOR, ValueKind.OUTPUT}:
-        return Value(ValueKind.TENSOR, sure=any(v.sure for v in values), scalar=_all_scalar(values))
+        scalar = all(v.scalar or v.kind is ValueKind.HOST for v in values)
+        return Value(ValueKind.TENSOR, sure=any(v.sure for v in values), scalar=scalar)
     if kinds & {ValueKind.CPU, ValueKind.BATCH}:
         return CPU
     return HOST if kinds == {ValueKind.HOST} else UNKNOWN
-
-
-def _all_scalar(values: list[Value]) -> bool:
-    return all(value.scalar or value.kind is ValueKind.HOST for value in values)
 
 
 def either(first: Value, other: Value) -> Value:

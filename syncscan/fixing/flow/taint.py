@@ -26,8 +26,6 @@ class ContainerShape(enum.Enum):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """A deferred value."""
-
     shape: ContainerShape = ContainerShape.NUMBER
     types: frozenset[str] = frozenset()
     """Types of the numbers in the unchanged program: `float`, `int`, `bool`."""
