@@ -107,8 +107,8 @@ class SourceFiles(msgspec.Struct, frozen=True):
     def excerpt(self, source: Source, recorded_ns: int = 0) -> Excerpt | None:
         """Return the flagged line with the lines around it.
 
-        None if the file isn't available, if it has changed (no function of this name at this line any more; it was
-        `recorded_ns` after the epoch, 0 if unknown), or if the line is unknown.
+        None if the file isn't available, if it has changed since (no function of this name at this line any more), or
+        if the line is unknown. `recorded_ns` counts from the epoch; it is 0 if unknown.
         """
         lines = (source.line,) if source.exact else source.candidates
         text = self.text_of(source.file) if lines else None

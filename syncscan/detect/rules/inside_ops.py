@@ -53,6 +53,7 @@ def packed_sequence(call: Call) -> Match | None:
 
 
 _ALL_TO_ALL = re.compile(r"all_?to_?all", re.IGNORECASE)
+"""Ops that exchange parts of a tensor between all ranks: `c10d::alltoall_base_`, `nccl:all_to_all`."""
 _SPLITS = ("aten::split_with_sizes", "aten::split", "aten::tensor_split", "aten::unsafe_split_with_sizes")
 
 
@@ -60,11 +61,6 @@ _SOON = 12
 """Ops and calls that may come between: the counts are read, tokens are put into the order of their ranks."""
 _SMALL = 1 << 14
 """Bytes of the counts of some hundred experts at most."""
-
-
-def _is_all_to_all(name: str) -> bool:
-    """Return whether an op exchanges parts of a tensor between all ranks: `c10d::alltoall_base_`, `nccl:all_to_all`."""
-    return _ALL_TO_ALL.search(name) is not None
 
 
 def split_sizes(call: Call) -> Match | None:
@@ -79,7 +75,7 @@ def split_sizes(call: Call) -> Match | None:
 
 def _exchange(call: Call) -> Match | None:
     """Return the sizes of a mixture of experts' exchange, or of another."""
-    if not any(map(_is_all_to_all, call.after[:_SOON])) or not call.copies_at_most(_SMALL):
+    if not any(map(_ALL_TO_ALL.search, call.after[:_SOON])) or not call.copies_at_most(_SMALL):
         return None
     return Match(variant="exchange", confidence=Confidence.MEDIUM)
 
