@@ -47,9 +47,7 @@ _BY_VARIABLE = {
 def quiet(folder: Path, *, dry: bool) -> None:
     """Set the environment of this process and those that it starts.
 
-    Args:
-        folder: a folder of the view, for trackers that only write to a place.
-        dry: whether this is a dry run.
+    `folder` is for trackers that only write to a place.
     """
     os.environ.update(_wanted(folder, dry))
 

@@ -15,8 +15,7 @@ Action = Callable[[ModuleType, Replace], None]
 class WhenImported:
     """Calls a function with a module as soon as it is imported; at once if it is loaded already.
 
-    Args:
-        actions: by the module's name; each makes its changes by the function that it is given, until `end`.
+    Each action, by its module's name, makes its changes by the function that it is given, until `end`.
     """
 
     def __init__(self, actions: Mapping[str, Action]) -> None:

@@ -44,11 +44,7 @@ def holds() -> bool:
 
 
 def allow_writing_only(paths: Sequence[Path]) -> None:
-    """Let this thread, and what it starts, write below these paths only; open files stay as they are.
-
-    Raises:
-        OSError: the system has no such Landlock.
-    """
+    """Let this thread, and what it starts, write below these paths only; open files stay as they are."""
     handled = _WRITE_FILE | _REMOVE | _MAKE | _REFER | _TRUNCATE
     wanted = ctypes.c_uint64(handled)
     rules = _call(_CREATE, ctypes.byref(wanted), ctypes.c_size_t(8), 0)

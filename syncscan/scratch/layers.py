@@ -30,13 +30,9 @@ def in_copies(folder: Path) -> dict[str, Path | None]:
 
 
 def in_layers(folder: Path) -> dict[str, Path | None]:
-    """Return the files that a program has written or removed in a view by the kernel.
+    """Return the files that a program has written or removed in a view by the kernel, whose first folder this is.
 
-    Args:
-        folder: the first folder of the view.
-
-    Returns:
-        By the path that the program used, links resolved: the file that it left, None where it left none.
+    By the path that the program used, links resolved: the file that it left, None where it left none.
     """
     if not (folder / NOTES).exists():
         return {}

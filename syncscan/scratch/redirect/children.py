@@ -51,9 +51,7 @@ def let_python_join(folder: Path, passed: Sequence[Path]) -> None:
 def popen(functions: PathFunctions, folder: Path, *, warned: bool) -> Callable[..., None]:
     """Return what stands in for `subprocess.Popen.__init__`: the folder where the program runs is that of the view.
 
-    Args:
-        folder: its scratch folder.
-        warned: whether to warn of programs that aren't held back.
+    With `warned` it warns of programs that aren't held back.
     """
     original = subprocess.Popen.__init__
     parameters = inspect.signature(original)
