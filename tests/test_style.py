@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -140,11 +141,23 @@ def types_by_name(paths: Iterator[Path]) -> dict[str, list[Path]]:
     return files
 
 
+def lost_strings(tree: ast.AST) -> list[int]:
+    """Lines of strings that stand behind a `return`: the rest of a sentence that is cut off."""
+    bodies = (body for node in ast.walk(tree) for name in ("body", "orelse") if (body := getattr(node, name, None)))
+    pairs = (pair for body in bodies if isinstance(body, list) for pair in pairwise(body))
+    return [
+        after.lineno
+        for before, after in pairs
+        if isinstance(before, ast.Return) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    ]
+
+
 def faults(path: Path) -> list[str]:
     """The openings, names and spellings of a file that docs/style.md refuses, each with the file."""
     text = path.read_text()
     tree = ast.parse(text)
-    return [f"{path.relative_to(ROOT)}: {w}" for w in (*bad_openings(tree), *bad_names(tree), *british(text))]
+    lost = (f"a lost string, line {line}" for line in lost_strings(tree))
+    return [f"{path.relative_to(ROOT)}: {w}" for w in (*bad_openings(tree), *bad_names(tree), *british(text), *lost)]
 
 
 def read_by_users(path: Path) -> str:
@@ -240,6 +253,12 @@ def test_a_listed_parameter_is_refused_in_a_long_function() -> None:
         'def g(what):\n    """Draw."""\n    a = 1\n    b = 2\n    c = 3\n    return what\n',
     )
     assert bad_names(ast.parse(short + long)) == ["what, line 3"]
+
+
+def test_a_string_behind_a_return_is_refused() -> None:
+    """It was to be the sentence's end."""
+    code = 'def f():\n    if 1:\n        return "It ends "\n        "here."\n    return ""\n'
+    assert lost_strings(ast.parse(code)) == [4]
 
 
 def test_british_spelling_is_refused() -> None:

@@ -375,8 +375,7 @@ def _nothing_found(analysis: Analysis, story: Story) -> str:
     if analysis.findings:
         return story.hidden
     if not len(analysis.trace.device_rows):
-        return "No sync point was found. The trace contains no device work: it may have been recorded without the "
-        "device."
+        return "No sync point was found. The trace contains no device work: was it recorded without the device?"
     return "No sync point was found: the host never waits for the device in this trace."
 
 

@@ -177,6 +177,16 @@ def test_without_a_projection_nothing_is_promised():
     assert '"without":[]' in document
 
 
+def test_a_trace_without_device_work_says_so():
+    """The sentence has its end."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100):
+        with t.op("aten::add", start + 10, start + 20):
+            pass
+    page = html.render(api.analyze_trace(t.trace()))
+    assert "The trace contains no device work: was it recorded without the device?" in page
+
+
 def test_no_findings_is_reported():
     """A clean trace says so, and shows no table."""
     document = html.render(analysis())
