@@ -310,7 +310,7 @@ def between(report: Any) -> list[tuple[str, str, int, int, float | None, float |
 
 def waits(phase: Any) -> list[tuple[str, int, float]]:
     """Rule, line and how often a round, of each of a phase's findings."""
-    return sorted((f["rule"], f["line"], f["per_step"]) for f in phase["findings"])
+    return sorted((f["rule"], f["source"]["line"], f["per_step"]) for f in phase["findings"])
 
 
 def test_what_comes_before_the_first_step_in_a_loop_around_it_is_a_phase(tmp_path: Path) -> None:

@@ -112,5 +112,5 @@ def test_several_traces_end_with_a_table(trace: str, tmp_path: Path) -> None:
     assert table.count("t.json") == 2
     assert "torch.nonzero waits for the number of matches" in " ".join(table.split())
     assert "bad.json" in table
-    assert run(trace, trace, "--format", "markdown").stdout.count("| `t.json` |") == 2
+    assert run(trace, trace, "--format", "markdown").stdout.count("| `t.json`<br>") == 2
     assert len(json.loads(run(trace, trace, "--format", "json").stdout)) == 2

@@ -9,7 +9,7 @@ import pytest
 
 from syncscan import pretend_gpu
 from syncscan.api import analyze_trace
-from syncscan.model.duration import duration
+from syncscan.model.duration import within
 from syncscan.model.finding import Finding, Severity
 from tests.builder import TraceBuilder
 
@@ -264,6 +264,6 @@ def test_what_one_read_left_saves_is_reported_beside_the_gain_of_all() -> None:
     finding = layers(8)
     assert finding.gain is not None
     first, *_ = finding.diagnosis.fix.split(". ")
-    all_of_them = duration(finding.gain.recoverable_us)
+    all_of_them = within(finding.gain.recoverable_us, finding.gain.range_us)
     assert finding.diagnosis.once
     assert re.search(rf"pass it on: then .*s of the {all_of_them} are saved$", first)

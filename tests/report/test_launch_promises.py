@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from syncscan import api
+from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration, range_of, within
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
@@ -65,9 +66,12 @@ class Allowed:
         return self.analysis.states.breaking if self.analysis.states else ()
 
     def projected(self, launches: str, removed: tuple[str, ...]) -> tuple[float, float, float]:
-        """The step without these syncs, launched so, with its range."""
+        """The step without these syncs, launched so, with its range; as it is where no such launch can be had."""
         if (launches, removed) not in self._known:
-            projection = self.analysis.whatif(*(f"id:{name}" for name in removed), launches=launches)
+            try:
+                projection = self.analysis.whatif(*(f"id:{name}" for name in removed), launches=launches)
+            except UsageError:
+                return self.baseline_us, self.baseline_us, self.baseline_us
             self._known[launches, removed] = (projection.predicted_us, *projection.range_us)
         predicted, low, high = self._known[launches, removed]
         return predicted, low, high
