@@ -13,6 +13,8 @@ from syncscan.model.trace import Trace
 
 
 class PhaseSummary(msgspec.Struct, frozen=True):
+    """The steps of one phase and batch size."""
+
     phase: ServingPhase
     batch: int | None
     """Number of requests, None if the marks don't state it."""
