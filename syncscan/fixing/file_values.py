@@ -37,7 +37,7 @@ def text_of(data: bytes, name: str) -> str | None:
 def leaves(data: bytes, name: str) -> Leaves:
     try:
         return dict(_flat(_value(data, name), ""))
-    except (RecursionError, TypeError):  # a value within itself, or a tensor that is no array
+    except (RuntimeError, TypeError):  # a value within itself, or a tensor that is no array, such as a lazy conjugate
         return {"": data}
 
 

@@ -82,6 +82,19 @@ def test_what_torch_saves_is_compared_by_its_tensors(written: Callable[..., Writ
     assert files.differs(runs[3]) == "the patched program writes other numbers as ['net']['weight'] in /project/last.pt"
 
 
+def test_a_tensor_that_is_no_array_is_compared_by_its_bytes(written: Callable[..., Written]) -> None:
+    """Such as one that is conjugated when it is read."""
+    torch = pytest.importorskip("torch")
+
+    def save(path: Path, loss: float) -> None:
+        torch.save({"spectrum": torch.tensor([loss + 1j]).conj()}, path)
+
+    runs = [written("last.pt", save, loss) for loss in (0.5, 0.5, 0.6)]
+    files = SteadyFiles(runs[0], runs[1])
+    assert files.noise == []
+    assert "/project/last.pt" in files.differs(runs[2])
+
+
 def test_a_socket_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loader's workers talk through some, each with a random name."""
     monkeypatch.chdir(tmp_path)
