@@ -52,10 +52,9 @@ def _page(name: str, trace: str | None) -> str:
     """Return the page as Markdown, with the section about `syncscan fix` of its rule."""
     from syncscan import api
     from syncscan.cli.analysis_options import AnalysisOptions
-    from syncscan.cli.fixes_option import with_suggestions
     from syncscan.fixing.rule_notes import section
 
-    analysis = with_suggestions(AnalysisOptions().analysis_of(trace)) if trace is not None else None
+    analysis = AnalysisOptions().analysis_of(trace) if trace is not None else None
     warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
     heading = re.search(r"^# ([\w-]+): ", text, re.M)

@@ -44,7 +44,6 @@ FIXABLE, NOT_JUDGED = 1, 2
     "--unsafe", is_flag=True, help="Also apply fixes that change memory use, laziness or the moment of an exception."
 )
 @click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
-@click.option("--source-only", is_flag=True, help="Run nothing: list what the source of SCRIPT shows, not verified.")
 @click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
 @running_options.steps(None, "End the program's loops after this many steps.  [default: run to its end]")
 @running_options.limit("120s", "each run")
@@ -57,13 +56,7 @@ FIXABLE, NOT_JUDGED = 1, 2
 )
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(
-    Need("in_place", "prove"),
-    *(
-        Need(name, "source_only", never=True)
-        for name in ("module", "unsafe", "trace", "steps", "limit", "prove", "args")
-    ),
-)
+@needs(Need("in_place", "prove"))
 def command(
     module: bool,
     write: bool,
@@ -72,7 +65,6 @@ def command(
     ignore: tuple[str, ...],
     unsafe: bool,
     unverified: bool,
-    source_only: bool,
     trace: str | None,
     steps: int | None,
     limit: float,
@@ -98,34 +90,30 @@ def command(
     """
     from syncscan.cli.analysis_options import globs, refuse_unknown
     from syncscan.fixing import fix
-    from syncscan.fixing.unrun import fix_source
     from syncscan.model.view import View
 
     refuse(output, force and not write, *([trace] if trace else []))
     view = View(select=globs(select), ignore=globs(ignore))
     refuse_unknown(view)
     note_misplaced(script, args)
-    if source_only:
-        fixed = fix_source(script, select=view.select, ignore=view.ignore, unverified=unverified)
-    else:
-        say(scratch.sentence())
-        with _not_judged_if_it_fails(check):
-            fixed = fix(
-                script,
-                args,
-                module=module,
-                select=view.select,
-                ignore=view.ignore,
-                unsafe=unsafe,
-                unverified=unverified,
-                trace=trace,
-                steps=steps or 0,
-                limit_s=limit,
-                progress=say if sys.stderr.isatty() else None,
-            )
+    say(scratch.sentence())
+    with _not_judged_if_it_fails(check):
+        fixed = fix(
+            script,
+            args,
+            module=module,
+            select=view.select,
+            ignore=view.ignore,
+            unsafe=unsafe,
+            unverified=unverified,
+            trace=trace,
+            steps=steps or 0,
+            limit_s=limit,
+            progress=say if sys.stderr.isatty() else None,
+        )
     proof = _proof(fixed, module, trace, in_place) if prove and fixed.files else None
     chosen = bool(select or ignore or unsafe or unverified)  # `fix --prove` alone measures another patch
-    unprovable = module or source_only or prove or (chosen and not write)
+    unprovable = module or prove or (chosen and not write)
     next_command = () if unprovable else _next((script, *args), write)
     deliver(_result(fixed, form, output, proof, next_command), output, force)
     if proof is not None and form not in _WITH_PROOF:
@@ -138,8 +126,8 @@ def command(
 
 
 def _exit_code(fixed: Fixed) -> int:
-    """Return the exit code of --check; without a run, what the source shows counts."""
-    if fixed.files or (fixed.fixes and not fixed.ran):
+    """Return the exit code of --check."""
+    if fixed.files:
         return FIXABLE
     return NOT_JUDGED if fixed.unjudged else 0
 

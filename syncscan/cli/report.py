@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.fixes_option import option, with_suggestions
+from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.output import deliver, refuse, warn
 
 
@@ -29,7 +29,7 @@ def command(
 
     target = None if output == "-" else output
     refuse(target, force, trace, *([fixes] if fixes else []))
-    analysis = with_suggestions(analysis_options.analysis_of(trace), fixes)
+    analysis = with_fixes(analysis_options.analysis_of(trace), fixes)
     warn(analysis.warnings)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

