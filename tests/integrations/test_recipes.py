@@ -1,4 +1,4 @@
-"""The recipes of docs/howto/trainer.md run as they stand there, on a small model."""
+"""The recipes of docs/howto/capture.md run as they stand there, on a small model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 RECIPES = dict(
     re.findall(
-        r"<!-- run: (\w+) -->\n```python\n(.*?)```", (ROOT / "docs/howto/trainer.md").read_text(), flags=re.DOTALL
+        r"<!-- run: (\w+) -->\n```python\n(.*?)```", (ROOT / "docs/howto/capture.md").read_text(), flags=re.DOTALL
     )
 )
 
