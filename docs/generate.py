@@ -13,10 +13,10 @@ import click
 
 from syncscan import api
 from syncscan.api import RuleDoc
-from syncscan.cli import COMMANDS, group
+from syncscan.cli import all_commands, group
 from syncscan.fixing.rule_notes import section as fixes
 
-SCHEMAS = Path(__file__).parent.parent / "syncscan" / "schemas"
+PACKAGE = Path(__file__).parent.parent / "syncscan"
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS / "examples"
 EXAMPLES_SHOWN = 5
@@ -52,9 +52,9 @@ def _rule_table(folder: str, rules: Iterable[RuleDoc]) -> Iterator[str]:
 
 
 def _command_pages() -> Iterator[tuple[str, str]]:
-    for name in COMMANDS:
+    for name in all_commands():
         yield f"commands/{name}.md", _command_page(name)
-    rows = [f"| [`syncscan {name}`](/generated/commands/{name}.md) | {line} |" for name, line in COMMANDS.items()]
+    rows = [f"| [`syncscan {name}`](/generated/commands/{name}.md) | {line} |" for name, line in all_commands().items()]
     yield "tables/commands.md", "\n".join(["| command | |", "|---|---|", *rows, ""])
 
 
@@ -101,18 +101,19 @@ def _cell(text: str) -> str:
 
 
 def _schema_pages() -> Iterator[tuple[str, str]]:
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(SCHEMAS.glob("*.json"))}
+    files = {path.stem: path for path in (*PACKAGE.glob("schemas/*.json"), *PACKAGE.glob("*/schemas/*.json"))}
+    found = {name: json.loads(files[name].read_text(encoding="utf-8")) for name in sorted(files)}
     for name, schema in found.items():
-        yield f"schemas/{name}.md", _schema_page(name, schema)
+        yield f"schemas/{name}.md", _schema_page(name, files[name], schema)
     rows = [f"| [`{s['title']}`](/generated/schemas/{name}.md) | {s['description']} |" for name, s in found.items()]
     yield "tables/schemas.md", "\n".join(["| schema | |", "|---|---|", *rows, ""])
 
 
-def _schema_page(name: str, schema: Mapping[str, Any]) -> str:
+def _schema_page(name: str, file: Path, schema: Mapping[str, Any]) -> str:
     parts = [
         f"# {schema['title']}",
         f"{schema['description']}",
-        f"The file is `syncscan/schemas/{name}.json` of the package (`{schema['$id']}`).",
+        f"The file is `syncscan/{file.relative_to(PACKAGE).as_posix()}` of the package (`{schema['$id']}`).",
         "\n".join(_keys(schema)),
     ]
     example = EXAMPLES / f"{name}.json"

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from syncscan.model.habit import Habit as Habit
     from syncscan.model.picture import Picture as Picture
     from syncscan.model.projection import Projection as Projection
-    from syncscan.model.proof import Proof as Proof
     from syncscan.model.trace import Category as Category
     from syncscan.pretend import pretend_gpu as pretend_gpu
+    from syncscan.proof.outcome import Proof as Proof
     from syncscan.proof.prove import prove as prove
 
 _HOMES = {
@@ -62,7 +62,7 @@ _HOMES = {
     "Picture": "syncscan.model.picture",
     "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
-    "Proof": "syncscan.model.proof",
+    "Proof": "syncscan.proof.outcome",
     "Session": "syncscan.capture.session",
     "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",

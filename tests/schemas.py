@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from syncscan import features
 from syncscan.capture import capture_run
 from syncscan.capture.table_types import CaptureDocument
 from syncscan.gate.baseline import Baseline
@@ -27,18 +28,10 @@ from syncscan.live import ranks as watched_ranks
 from syncscan.live import record
 from syncscan.live.record import Window
 from syncscan.model import fleet, saved_fleet
-from syncscan.report import (
-    check_json,
-    diff_json,
-    fix_json,
-    fleet_json,
-    lint_json,
-    proof_json,
-    whatif_json,
-)
+from syncscan.report import check_json, diff_json, fix_json, fleet_json, lint_json, whatif_json
 from syncscan.report import json as report_json
 
-FOLDER = Path(report_json.__file__).parent.parent / "schemas"
+PACKAGE = Path(features.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,6 @@ KINDS = {
         2,
         "`check --format json`: whether recordings are within the limits.",
     ),
-    "proof": Kind(proof_json.ProofDocument, proof_json.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "fleet": Kind(
         FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: the analysis of a job with several ranks."
     ),
@@ -98,6 +90,15 @@ KINDS = {
     ),
 }
 """Name of the file → what it is made of."""
+for _name, _schema in features.schemas().items():
+    _version = features.imported(f"{_schema.document.partition(':')[0]}:SCHEMA")
+    KINDS[_name] = Kind(features.imported(_schema.document), _version, _schema.minor, _schema.about)
+
+
+def file(name: str) -> Path:
+    """The schema's file, in its room's folder or in the package's."""
+    of_room = [room for room, has in features.rooms().items() if name in has.schemas]
+    return PACKAGE.joinpath(*of_room, "schemas", f"{name}.json")
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import syncscan
 from benchmarks import comparison
 from docs import generate
 from syncscan import api
-from syncscan.cli import COMMANDS, group
+from syncscan.cli import all_commands, group
 from syncscan.errors import SyncscanError
 from syncscan.fixing.rule_notes import section as fixes
 from syncscan.model.step_times import StepTimes
@@ -282,7 +282,7 @@ def test_there_is_a_page_for_each_rule_command_and_schema() -> None:
     for folder, rules in (("rules", api.rules()), ("habits", api.habit_rules())):
         assert all(pages[f"{folder}/{rule.id}.md"] == api.explanation(rule.id) + fixes(rule.id) for rule in rules)
         assert all(f"/generated/{folder}/{rule.id}.md" in pages[f"tables/{folder}.md"] for rule in rules)
-    assert all(f"commands/{name}.md" in pages for name in COMMANDS)
+    assert all(f"commands/{name}.md" in pages for name in all_commands())
     assert all(f"`{kind.schema}`" in pages["tables/schemas.md"] for kind in schemas.KINDS.values())
 
 
@@ -308,7 +308,7 @@ def test_what_contributors_are_sent_to_is_there() -> None:
     assert set(called) <= set(targets)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", all_commands())
 def test_a_command_s_page_has_each_of_its_options(name: str) -> None:
     """With what its help says of it."""
     page = GENERATED()[f"commands/{name}.md"]
@@ -344,7 +344,7 @@ OTHERS = {
 def test_every_option_of_a_page_is_one(page: Path) -> None:
     """Each is an option of some command, so that a renamed one is renamed here too."""
     context = click.Context(group)
-    of = [group.get_command(context, name) for name in COMMANDS]
+    of = [group.get_command(context, name) for name in all_commands()]
     options = {
         option
         for command in (group, *of)

@@ -1,4 +1,7 @@
-"""Define the command line: each command is a module that calls the api and a renderer, imported on first use."""
+"""Define the command line: each command is a module that calls the api and a renderer, imported on first use.
+
+Those of the core are in this folder, the others in their rooms.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from syncscan import features
 from syncscan.cli import lean, memory_limit, output, streams
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.version import __version__
@@ -19,7 +23,6 @@ FIRST = {
     "report": "Write one self-contained HTML file: timeline, findings, projections.",
     "explain": "Explain a rule, habit or finding: why it costs time, what to use instead; or list them.",
     "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
-    "prove": "Run two programs alternately: is the change a real gain, and are the results the same?",
     "check": "Fail CI when syncs exceed limits, an allow-list or a baseline.",
     "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
@@ -39,42 +42,62 @@ MORE = {
     "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
 }
 """Commands that `--help` lists below those."""
-COMMANDS = FIRST | MORE
+
+
+def all_commands() -> dict[str, str]:
+    """Return all commands, the core's and those of the rooms that are there, with their lines in `--help`."""
+    return {name: line for part in _parts().values() for name, line in part.items()}
+
+
+def _parts() -> dict[str, dict[str, str]]:
+    first, more = dict(FIRST), dict(MORE)
+    for room in features.rooms().values():
+        first |= room.commands
+        more |= room.more
+    return {"Commands": first, "More": more}
+
+
+def module_of(name: str) -> str:
+    """Return the module of a command; empty if there is none of that name. Rooms are asked only for what isn't here."""
+    return f"syncscan.cli.{name}" if name in FIRST or name in MORE else features.command_modules().get(name, "")
 
 
 class _Lazy(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(all_commands())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        module = module_of(name)
+        if not module:
             return None
-        command: click.Command = importlib.import_module(f"syncscan.cli.{name}").command
+        command: click.Command = importlib.import_module(module).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, commands in (("Commands", FIRST), ("More", MORE)):
+        for title, part in _parts().items():
             with formatter.section(title):
-                formatter.write_dl(list(commands.items()))
+                formatter.write_dl(list(part.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        if name not in COMMANDS and (meant := _meant(name)):
+        if not module_of(name) and (meant := _meant(name)):
             args = [*meant, *args]
             name = args[0]
-        if name and not name.startswith("-") and name not in COMMANDS:
+        if name and not name.startswith("-") and not module_of(name):
             import difflib
 
-            close = difflib.get_close_matches(name, COMMANDS, 1)
+            close = difflib.get_close_matches(name, all_commands(), 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
-        if name not in ("profile", "dryrun", "fix") and any(_is_empty(word) for word in args[1:]):
+        resolved = super().resolve_command(ctx, args)
+        takes_program = resolved[1] is not None and resolved[1].context_settings.get("ignore_unknown_options")
+        if not takes_program and any(_is_empty(word) for word in args[1:]):
             raise click.UsageError(f"An argument of '{name}' is empty; is a shell variable unset?", ctx)
-        return super().resolve_command(ctx, args)
+        return resolved
 
 
 def _meant(word: str) -> list[str]:
@@ -96,8 +119,8 @@ def _is_empty(word: str) -> bool:
     return not word or (word.startswith("--") and word.endswith("="))
 
 
-_USERS = ("demo", "profile", "dryrun")
-"""Commands that run a program, whose handlers of signals are its own."""
+_RUNNERS = frozenset({"demo", "profile", "dryrun"})
+"""Commands that run a program in their own process, whose handlers of signals are its own."""
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -109,14 +132,14 @@ def group(ctx: click.Context, max_memory: int | None) -> None:
 
     Without a command, a script (NAME.py) is profiled, a trace analyzed, and a process, by its id, watched.
     """
-    if ctx.invoked_subcommand not in _USERS and threading.current_thread() is threading.main_thread():
+    if ctx.invoked_subcommand not in _RUNNERS and threading.current_thread() is threading.main_thread():
         ctx.with_resource(streams.ended_by_signals())
 
 
 def main() -> None:
     """Run the command line: a SyncscanError becomes one sentence on stderr and its exit code."""
     streams.open_closed()
-    if sys.argv[1:2] and sys.argv[1] in lean.COMMANDS:
+    if sys.argv[1:2] and lean.only_reads(sys.argv[1]):
         lean.begin()
     try:
         group(prog_name="syncscan")

@@ -19,7 +19,7 @@ from syncscan.errors import ProgramFailed
 
 if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
-    from syncscan.model.proof import Proof
+    from syncscan.proof.outcome import Proof
 
 FORMATS = ("text", "json", "markdown", "github", "sarif", "pr")
 _WITH_PROOF = ("text", "markdown", "pr")
@@ -117,7 +117,8 @@ def command(
     next_command = () if unprovable else _next((script, *args), write)
     deliver(_result(fixed, form, output, proof, next_command), output, force)
     if proof is not None and form not in _WITH_PROOF:
-        from syncscan.report import proof_report, terminal
+        from syncscan.proof import report as proof_report
+        from syncscan.report import terminal
 
         click.echo(terminal.drawn(proof_report.blocks(proof), width()), err=True)
     if write:
@@ -163,7 +164,8 @@ def _result(
     fixed: Fixed, form: str, output: str | None, proof: Proof | None, next_command: tuple[str, ...]
 ) -> str | bytes:
     """Return the report; for a file or a pipe, `git apply` takes the patch in it, which has the files' encodings."""
-    from syncscan.report import fix_github, fix_json, fix_report, proof_report, sarif
+    from syncscan.proof import report as proof_report
+    from syncscan.report import fix_github, fix_json, fix_report, sarif
     from syncscan.report.flagged_fixes import flagged_fixes
 
     if form == "pr":

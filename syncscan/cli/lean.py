@@ -8,10 +8,12 @@ import gc
 import os
 import sys
 
+from syncscan import features
+
 COMMANDS = frozenset("analyze fleet whatif diff check report annotate lint explain repair skill watch".split())
 """Those that run no program of the user's, nor start one: what is switched off here may matter to that.
 
-What analyses the ranks of a job are processes of syncscan's own."""
+What analyses the ranks of a job are processes of syncscan's own. Rooms name theirs."""
 
 _IMPORTING = 100_000
 """New objects after which cycles are looked for, while things are imported."""
@@ -23,6 +25,10 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MOST_ARENAS = -1, -3, -8
 """Parameters of glibc's mallopt(3), of its malloc.h."""
 _LARGEST_MMAP_THRESHOLD = 32 << 20
 """In bytes; glibc takes no larger one."""
+
+
+def only_reads(command: str) -> bool:
+    return command in COMMANDS or any(command in room.readers for room in features.rooms().values())
 
 
 def begin() -> None:

@@ -13,7 +13,7 @@ from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.fixing.recorded_gains import projected
 from syncscan.model.fix import Fixed
-from syncscan.model.proof import Proof
+from syncscan.proof.outcome import Proof
 from syncscan.proof.prove import prove
 
 

@@ -11,8 +11,8 @@ from syncscan.fixing.messages import RunResult
 from syncscan.fixing.same_lines import SteadyLines
 from syncscan.fixing.same_text import MOST, TOLERANCE, several
 from syncscan.fixing.written_files import SteadyFiles
-from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof import sameness
+from syncscan.proof.outcome import Fingerprint, Same, Tensors
 
 GRAPHS = 20
 """Nodes of autograd's graphs that may be alive in addition, beside twice as many as before."""

@@ -183,8 +183,8 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
             arguments: of both scripts.
             limit_s: seconds that all may take.
         """
+        from syncscan.proof import report as proof_report
         from syncscan.proof.prove import prove as run
-        from syncscan.report import proof_report
 
         programs = [traces.program(name) for name in (before, after)]
         proof = run(*programs, arguments=arguments or (), limit_s=limit_s)

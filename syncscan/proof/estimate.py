@@ -16,7 +16,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from syncscan.model.proof import Pair, ProofGain
+from syncscan.proof.outcome import Pair, ProofGain
 
 MIN_PAIRS = 3
 CONFIDENCE = 0.98

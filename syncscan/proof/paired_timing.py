@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Pair, ProofGain, Side
 from syncscan.proof import estimate, sameness
+from syncscan.proof.outcome import Pair, ProofGain, Side
 from syncscan.proof.trial import TooFewSteps, Trial, Trials
 
 LIMIT_S = 300.0

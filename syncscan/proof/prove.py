@@ -12,9 +12,9 @@ from pathlib import Path
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
-from syncscan.model.proof import Fingerprint, Proof, ProofGain, ProofVerdict, Result, Same, Side
 from syncscan.proof import estimate, sameness
 from syncscan.proof.compared_program import ComparedProgram, at_revision, program
+from syncscan.proof.outcome import Fingerprint, Proof, ProofGain, ProofVerdict, Result, Same, Side
 from syncscan.proof.paired_timing import LIMIT_S, MATTERS, SEEDED, PairedTiming, ProofOptions, Run, running
 from syncscan.proof.trial import Trials
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from syncscan.model.proof import Difference, Fingerprint, Result, Same, Tensors
+from syncscan.proof.outcome import Difference, Fingerprint, Result, Same, Tensors
 
 TOLERANCE = 1e-5
 """Losses no farther apart than this part of the largest are the same; ten rounding errors of float32 or so."""

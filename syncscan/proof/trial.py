@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any
 
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.model.proof import Fingerprint, Side, Tensors
 from syncscan.proof.child_process import GRACE_S, ChildProcess
 from syncscan.proof.compared_program import ComparedProgram
+from syncscan.proof.outcome import Fingerprint, Side, Tensors
 from syncscan.scratch import Scratch
 
 BOOT = """\

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from syncscan.model.fix import Fix, Fixed, Safety
-from syncscan.model.proof import Proof
+from syncscan.proof.outcome import Proof
 from syncscan.report import markup
 from syncscan.report.blocks import (
     Block,

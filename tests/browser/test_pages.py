@@ -13,9 +13,10 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_report, fleet_report, html, proof_report, step_picture, whatif_report
+from syncscan.proof import report as proof_report
+from syncscan.report import diff_report, fleet_report, html, step_picture, whatif_report
 from syncscan.report import page as page_writer
-from tests.report.test_proof import PROOF
+from tests.proof.test_report import PROOF
 
 if os.environ.get("CI"):
     import axe_playwright_python.sync_playwright as axe

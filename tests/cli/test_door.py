@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from syncscan.cli import group
+from syncscan.cli import group, module_of
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_word_that_is_no_command(
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("")
     given: dict[str, object] = {}
-    meant = importlib.import_module(f"syncscan.cli.{command}").command
+    meant = importlib.import_module(module_of(command)).command
     monkeypatch.setattr(meant, "callback", lambda **options: given.update(options))
     result = CliRunner().invoke(group, words)
     assert result.exit_code == 0, result.output

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.report.proof_report import verdict_of
+from syncscan.proof.report import verdict_of
 from syncscan.scratch import sentence
+from tests.proof.test_report import NOISY, PROOF
 from tests.report.test_fix import AFTER, BEFORE, FILE, FIXED, NOTHING
-from tests.report.test_proof import NOISY, PROOF
 
 
 @pytest.fixture

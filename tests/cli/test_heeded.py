@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from syncscan import api, gate
 from syncscan.capture.main_script import Exit
-from syncscan.cli import COMMANDS, group, memory_limit
+from syncscan.cli import all_commands, group, memory_limit, module_of
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
 from syncscan.live.record import Journal
@@ -31,8 +31,8 @@ from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
 from tests.live.example import begin, window
+from tests.proof.test_report import PROOF
 from tests.report.test_fix import FIXED
-from tests.report.test_proof import PROOF
 
 pytest.importorskip("torch")
 
@@ -260,7 +260,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 def command_of(command: str) -> click.Command:
-    result = importlib.import_module(f"syncscan.cli.{command}").command
+    result = importlib.import_module(module_of(command)).command
     assert isinstance(result, click.Command)
     return result
 
@@ -297,7 +297,7 @@ def refused(outcome: tuple[object, ...]) -> bool:
     return str(outcome[1]).startswith("UsageError")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", all_commands())
 def test_every_option_is_heeded_in_every_format_or_refused(runs: Runs, command: str) -> None:
     """With it the command does something else than without it, at least in one format."""
     options, ignored = options_of(command), []

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from syncscan.cli import COMMANDS, group
+from syncscan.cli import all_commands, group, module_of
 from syncscan.cli.needs import Need, name
 from syncscan.errors import UsageError
 
@@ -36,17 +36,17 @@ NO_PROCESS = str(2**31 - 1)
 ARGUMENTS = {"explain": ["item"], "attach": [NO_PROCESS]}
 
 
-def commands() -> dict[str, click.Command]:
-    return {n: importlib.import_module(f"syncscan.cli.{n}").command for n in COMMANDS}
+def click_commands() -> dict[str, click.Command]:
+    return {name: importlib.import_module(module_of(name)).command for name in all_commands()}
 
 
-NEEDS = [(n, need) for n, c in commands().items() for need in getattr(c.callback, "needs", ())]
+NEEDS = [(n, need) for n, c in click_commands().items() for need in getattr(c.callback, "needs", ())]
 
 
 @pytest.mark.parametrize(("command", "need"), NEEDS, ids=lambda v: v if isinstance(v, str) else f"{v.option}-{v.other}")
 def test_an_option_without_what_it_needs_is_an_error(command: str, need: Need) -> None:
     """Both are named, before anything is read; and with what it needs it isn't one."""
-    click_command = commands()[command]
+    click_command = click_commands()[command]
     option, other = name(click_command, need.option), name(click_command, need.other)
     error = call(click_command, command, need, broken=True)
     assert isinstance(error, UsageError)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import UsageError
-from syncscan.model.proof import Side
 from syncscan.proof.compared_program import at_revision, program
+from syncscan.proof.outcome import Side
 from syncscan.proof.prove import _programs, prove
 
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from syncscan.model.proof import Pair, ProofGain
 from syncscan.proof.estimate import MIN_PAIRS, enough, gain_of, quantile
+from syncscan.proof.outcome import Pair, ProofGain
 
 
 @pytest.mark.parametrize(("freedom", "expected"), [(1, 12.706), (2, 4.303), (3, 3.182), (10, 2.228), (30, 2.042)])

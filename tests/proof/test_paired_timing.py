@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Fingerprint, ProofGain, ProofVerdict, Same, Side, Tensors
+from syncscan.proof.outcome import Fingerprint, ProofGain, ProofVerdict, Same, Side, Tensors
 from syncscan.proof.paired_timing import ProofOptions
 from syncscan.proof.prove import measured, verdict
 from syncscan.proof.trial import TooFewSteps, Turn

@@ -7,7 +7,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from syncscan.model.proof import Fingerprint, Same, Tensors
+from syncscan.proof.outcome import Fingerprint, Same, Tensors
 from syncscan.proof.sameness import judge
 
 EPSILON = 2.0**-23

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.model.proof import Side
 from syncscan.proof.compared_program import program
+from syncscan.proof.outcome import Side
 from syncscan.proof.trial import TooFewSteps, Trials
 from syncscan.scratch import kind_here
 

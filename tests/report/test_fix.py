@@ -14,7 +14,7 @@ from syncscan.fixing.patch_builder import unified
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
 from syncscan.report import fix_github, fix_json, fix_report, markup, sarif, terminal
 from syncscan.report.flagged_fixes import flagged_fixes
-from tests.report.test_proof import NOISY, PROOF
+from tests.proof.test_report import NOISY, PROOF
 from tests.report.test_sarif import validator
 from tests.report.test_schemas import wrong
 

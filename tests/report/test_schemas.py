@@ -17,17 +17,11 @@ from syncscan.fleet.join import join
 from syncscan.fleet.rank import read_rank
 from syncscan.gate import baseline
 from syncscan.model.check import Limit, Rules
-from syncscan.report import (
-    check_json,
-    diff_json,
-    fleet_json,
-    proof_json,
-    saved,
-    whatif_json,
-)
+from syncscan.proof import document as proof_json
+from syncscan.report import check_json, diff_json, fleet_json, saved, whatif_json
 from syncscan.report import json as report_json
 from tests import schemas
-from tests.report.test_proof import NOISY, PROOF
+from tests.proof.test_report import NOISY, PROOF
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 JOBS = ("ddp.one_rank_item", "ddp.straggler")
@@ -41,7 +35,7 @@ def analysis(name: str) -> api.Analysis:
 
 def wrong(name: str, document: str | bytes) -> list[str]:
     """Return how a document violates the schema in the package."""
-    held = json.loads((schemas.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    held = json.loads(schemas.file(name).read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(held)
     return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(json.loads(document))]
 
@@ -49,7 +43,7 @@ def wrong(name: str, document: str | bytes) -> list[str]:
 @pytest.mark.parametrize("name", schemas.KINDS)
 def test_the_file_is_what_the_types_say(name: str, request: pytest.FixtureRequest) -> None:
     """To the letter; it is written by `--update-golden`."""
-    file = schemas.FOLDER / f"{name}.json"
+    file = schemas.file(name)
     if request.config.getoption("--update-golden"):
         file.write_text(schemas.text(name), encoding="utf-8")
     assert file.read_text(encoding="utf-8") == schemas.text(name)

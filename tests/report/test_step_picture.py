@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.report import page, proof_report, step_picture, whatif_report
+from syncscan.proof import report as proof_report
+from syncscan.report import page, step_picture, whatif_report
 from syncscan.report.units import duration, within
 from tests.builder import TraceBuilder
-from tests.report.test_proof import PROOF
+from tests.proof.test_report import PROOF
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
 

@@ -89,8 +89,10 @@ def command(
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
     from syncscan import api
+    from syncscan.proof import document
+    from syncscan.proof import report as proof_report
     from syncscan.proof.prove import prove
-    from syncscan.report import page, proof_json, proof_report, step_picture
+    from syncscan.report import page, step_picture
 
     refuse(output, force, *((trace,) if trace else ()))
     if not revisions:
@@ -118,7 +120,7 @@ def command(
     picture = step_picture.projected(analysis, projected) if form == "html" and analysis and projected else None
     report = proof_report.blocks(proof, picture)
     if form == "json":
-        text = proof_json.render(proof)
+        text = document.render(proof)
     else:
         text = page.drawn(report, "syncscan prove") if form == "html" else drawn(report, form, output)
     deliver(text, output, force)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from syncscan.model.proof import Difference, Proof, ProofGain, ProofVerdict, Result, Same
-from syncscan.report import proof_figures, step_picture
+from syncscan.proof import figures
+from syncscan.proof.figures import percent
+from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
+from syncscan.report import step_picture
 from syncscan.report.before_after import BeforeAfter
 from syncscan.report.blocks import Block, Figure, Fold, Grid, GridColumn, Heading, Sentence, facts, notes
-from syncscan.report.proof_figures import percent
 from syncscan.report.units import duration
 
 SHOWN = 12
@@ -24,11 +25,11 @@ def blocks(proof: Proof, picture: BeforeAfter | None = None) -> Iterator[Block]:
     yield facts(facts_of(proof))
     yield from notes(proof.notes)
     if proof.pairs:
-        yield Figure("How much less a step takes", partial(proof_figures.gains, proof), _STYLES)
+        yield Figure("How much less a step takes", partial(figures.gains, proof), _STYLES)
     if picture:
         yield step_picture.figure(picture, "The step that was projected")
     if proof.pairs:
-        steps = partial(proof_figures.steps, proof.pairs)
+        steps = partial(figures.steps, proof.pairs)
         yield Figure("The step of each pair, in the order in which they ran", steps, _STYLES)
         yield Fold("Each pair of processes", (_pairs(proof),))
 

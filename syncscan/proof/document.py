@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from syncscan.model.json_text import indented
-from syncscan.model.proof import Difference, Proof, ProofGain, ProofVerdict, Result, Same
+from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report.document import Document, Range, about
 from syncscan.version import __version__
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.model.proof import Proof, ProofVerdict
-from tests.report.test_proof import PROOF
+from syncscan.proof.outcome import Proof, ProofVerdict
+from tests.proof.test_report import PROOF
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from syncscan.model.proof import Pair, Proof, ProofGain
+from syncscan.proof.outcome import Pair, Proof, ProofGain
 from syncscan.report.assets import template
 from syncscan.report.units import duration
 

@@ -1,0 +1,12 @@
+"""The room of `syncscan prove`."""
+
+from syncscan.features import Room, Schema
+
+ROOM = Room(
+    commands={"prove": "Run two programs alternately: is the change a real gain, and are the results the same?"},
+    schemas={
+        "proof": Schema(
+            "syncscan.proof.document:ProofDocument", 1, "`prove --format json`: whether a change is a gain."
+        )
+    },
+)
