@@ -190,7 +190,7 @@ class _Attributor:
 
     def _host_rows(self, points: Sequence[SyncPoint], columns: _Columns) -> Int64:
         """Return the rows around which to look: the call, or its op where only a sync row shows the wait."""
-        calls = columns.first.copy()
+        calls: Int64 = columns.first.copy()
         elsewhere = self.trace.slices.track[calls] != columns.tracks
         for place in np.flatnonzero(elsewhere).tolist():
             calls[place] = points[place].ops[-1] if points[place].ops else calls[place]

@@ -10,4 +10,4 @@ def command() -> None:
     """Print a SKILL.md for coding agents: how to analyze, fix, prove and gate, and when to stop."""
     from importlib.resources import files
 
-    click.echo(files("syncscan.integrations").joinpath("pages", "SKILL.md").read_text("utf-8"), nl=False)
+    click.echo(files("syncscan.integrations").joinpath("pages/SKILL.md").read_text("utf-8"), nl=False)

@@ -128,7 +128,7 @@ class _WaitMeter:
         launched = np.minimum(start, np.array([awaited.before for awaited in self.awaited], np.int64)[point_of])
         streams, first = [awaited.streams for awaited in self.awaited], dict[tuple[Place, ...], int]()
         like = np.array(list(map(first.setdefault, streams, range(len(streams)))), np.int64)
-        done = start.copy()
+        done: Int64 = start.copy()
         for point, calls in grouped(like[point_of]):  # most wait for the same few streams as an earlier one
             for place in streams[point]:
                 ends, some = self.work.of(*place).last_ends(launched[calls])

@@ -288,7 +288,7 @@ def _relative(opening: Opening) -> dict[str, str | int | float]:
 
 
 def _script(name: str, **constants: Any) -> bytes:
-    text = resources.files("syncscan.integrations").joinpath("pages", name).read_bytes()
+    text = resources.files("syncscan.integrations").joinpath(f"pages/{name}").read_bytes()
     # Python's JSON may hold what ends a script in HTML.
     known = "".join(f"const {k} = {json.dumps(v)};\n" for k, v in constants.items()).replace("<", "\\u003c")
     return b"<script>\n" + known.encode() + text + b"</script>"

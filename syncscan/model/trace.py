@@ -450,7 +450,7 @@ class Trace(Caching, frozen=True, eq=False):
         start = s.ts[self.device_rows]
         has_call = calls != NONE
         if not has_call.any():
-            return start.copy()
+            return start
         return np.where(has_call, np.minimum(s.ts[calls], start), np.minimum(start, s.ts.min() - 1))
 
     def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:

@@ -23,4 +23,5 @@ def frame_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -
     except ImportError:
         raise MissingExtra("A frame needs pandas.", f"Run: {installing('pandas')}.") from None
     frame = pd.DataFrame(list(rows), columns=list(columns))
-    return frame.astype({name: column.dtype for name, column in columns.items()})
+    typed: pd.DataFrame = frame.astype({name: column.dtype for name, column in columns.items()})
+    return typed

@@ -15,6 +15,7 @@ from syncscan import load
 from syncscan.detect import RuleDoc, catalogue, detect
 from syncscan.model.finding import SyncPoint
 from syncscan.model.trace import Category, Trace
+from tests.each import each
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces" / "rules"
 FACTS = json.loads((SAMPLES / "rules_zoo.json").read_text(encoding="utf-8"))
@@ -105,7 +106,7 @@ def cases(kind: str) -> dict[str, list[SyncPoint]]:
     return {case: points for name in names for case, points in recorded(name).items()}
 
 
-@pytest.mark.parametrize("doc", RECORDED, ids=lambda d: d.id)
+@each("doc", RECORDED, lambda doc: doc.id)
 def test_an_example_is_flagged_by_its_rule_and_what_to_use_instead_is_not(doc: RuleDoc) -> None:
     """A rule's documentation of its two examples is true on a GPU."""
     result = cases("rules")
@@ -114,13 +115,13 @@ def test_an_example_is_flagged_by_its_rule_and_what_to_use_instead_is_not(doc: R
         assert doc.id not in {p.diagnosis.rule for p in result.get(f"instead::{doc.id}", [])}
 
 
-@pytest.mark.parametrize("name", [n for n in TRUTH if n not in AMBIGUOUS])
+@each("name", [n for n in TRUTH if n not in AMBIGUOUS])
 def test_an_op_is_flagged_if_the_host_really_waited(name: str) -> None:
     """The truth was measured without the profiler: whether the host was held until the queue had drained."""
     assert bool(cases("ops").get(f"op::{name}")) == TRUTH[name]["blocks"]
 
 
-@pytest.mark.parametrize("name", [n for n in TRUTH if TRUTH[n]["blocks"] and n not in AMBIGUOUS])
+@each("name", [n for n in TRUTH if TRUTH[n]["blocks"] and n not in AMBIGUOUS])
 def test_the_longest_wait_of_an_op_has_the_catalogues_cause(name: str) -> None:
     """Also without stacks: the recording of the ops has none."""
     worst = max(cases("ops")[f"op::{name}"], key=lambda p: p.end - p.ts)
@@ -149,7 +150,7 @@ WORLD = {
 
 
 @pytest.mark.parametrize("trace", ["world", "world.stacks"])
-@pytest.mark.parametrize("name", WORLD)
+@each("name", WORLD)
 def test_waits_of_distributed_and_compiled_code_are_distinguished(name: str, trace: str) -> None:
     """With stacks and without; DDP's own statistics in its first iterations are for information."""
     rules = {p.diagnosis.rule for p in recorded(trace).get(f"world::{name}", [])}

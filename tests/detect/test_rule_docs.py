@@ -21,6 +21,7 @@ from syncscan.detect.rules import ORDER
 from syncscan.model import race
 from syncscan.model.finding import Cause, Removal
 from syncscan.rules.pages import FOLDER, SYNC_HEADINGS, habit_page, sync_page
+from tests.each import each
 
 DOCS = {doc.id: doc for doc in catalogue()}
 NOT_COMPARED = re.compile(r"^Not (compared|run): \S", re.MULTILINE)
@@ -46,7 +47,7 @@ def test_the_rule_that_takes_everything_is_the_last() -> None:
     assert ORDER[-1] == "unclassified"
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), DOCS)
 def test_a_rule_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
     """Readers find the same things at the same place in every rule; one on races where the fix can bring one in."""
     assert tuple(heading for heading in doc.sections if heading != race.HEADING) == SYNC_HEADINGS
@@ -62,7 +63,7 @@ PAGES = {page: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("
 READ_LATE = [page for page, text in PAGES.items() if RACE.search(text)]
 
 
-@pytest.mark.parametrize("page", READ_LATE, ids=lambda page: page.stem)
+@each("page", READ_LATE, lambda page: page.stem)
 def test_advice_to_copy_to_the_host_without_waiting_says_what_stands_before_the_read(page: Path) -> None:
     """In code, in the advice itself and on the rule's page."""
     doc = DOCS[page.stem]
@@ -93,7 +94,7 @@ TEXTS = [
 ADVICE = [(name, text) for name, text in TEXTS if re.search("non_blocking['=:]+ ?True", text)]
 
 
-@pytest.mark.parametrize("text", [text for _, text in ADVICE], ids=[name for name, _ in ADVICE])
+@each("text", [text for _, text in ADVICE], [name for name, _ in ADVICE])
 def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use(text: str) -> None:
     """To the host: the event that the read waits for, in code. To the device: that the source stays as it is."""
     assert "event.synchronize()" in text or re.search("until the cop(y has|ies have) run", text)
@@ -104,7 +105,7 @@ def test_there_is_such_advice_in_many_rules() -> None:
     assert len({name for name, _ in ADVICE}) >= 11
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), DOCS)
 def test_a_finding_says_the_first_paragraph_in_plain_text(doc: RuleDoc) -> None:
     """One line without marks, as long as a reader reads it; the documentation has all paragraphs."""
     for text, heading in ((doc.why, "Why it stalls"), (doc.when_fine, "When it is fine")):
@@ -133,13 +134,13 @@ def test_what_was_seen_of_a_call_follows_why() -> None:
     assert text.why.endswith(" It was read 7 times.")
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), DOCS)
 def test_the_cause_is_a_class_of_the_catalogue(doc: RuleDoc) -> None:
     """Only the rule for what no rule knows claims no cause."""
     assert (doc.cause == Cause.UNKNOWN) == (doc.id == "unclassified")
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), DOCS)
 def test_both_examples_are_code_that_makes_a_result(doc: RuleDoc) -> None:
     """Whoever reads a rule can paste both."""
     for heading in ("Example", "Use instead"):
@@ -148,9 +149,7 @@ def test_both_examples_are_code_that_makes_a_result(doc: RuleDoc) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:Sparse invariant checks")
-@pytest.mark.parametrize(
-    "doc", [d for d in DOCS.values() if not NOT_RUN.search(d.sections["Use instead"])], ids=lambda d: d.id
-)
+@each("doc", [d for d in DOCS.values() if not NOT_RUN.search(d.sections["Use instead"])], lambda doc: doc.id)
 def test_what_to_use_instead_does_the_same(doc: RuleDoc) -> None:
     """On the CPU both examples run, and give the same result unless the rule says why they don't."""
     torch = pytest.importorskip("torch")

@@ -8,35 +8,28 @@ from pathlib import Path
 
 import pytest
 
-import syncscan
 from syncscan.facts.device_share import device_works
-from syncscan.model.analysis import Analysis
 from syncscan.model.step import ShareBasis
 from syncscan.report import kernels, render, terminal, whatif_json, whatif_report
 from syncscan.report.tiles import bars, tiles
-
-FOLDER = Path(__file__).parents[2] / "sample_traces"
-RECORDINGS = sorted(FOLDER.rglob("*.json.gz"))
-
-
-@pytest.fixture(scope="module", params=RECORDINGS, ids=lambda path: str(path.relative_to(FOLDER)))
-def analysis(request: pytest.FixtureRequest) -> Analysis:
-    """One reading serves all comparisons."""
-    return syncscan.analyze(request.param)
+from tests.each import each
+from tests.recordings import RECORDINGS, analyzed, name, rendered
 
 
-def _words(analysis: Analysis, form: str) -> str:
-    options = {"width": 1000} if form == "text" else {}
-    return " ".join(render(analysis, form, **options).split())
+def _words(recording: Path, form: str) -> str:
+    text = render(analyzed(recording), form, width=1000) if form == "text" else rendered(recording, form)
+    return " ".join(text.split())
 
 
-def test_headline_bar_tile_table_and_json_agree(analysis: Analysis) -> None:
+@each("recording", RECORDINGS, name)
+def test_headline_bar_tile_table_and_json_agree(recording: Path) -> None:
     """The recorded share beside recorded times; the share without the profiler only together with its basis."""
+    analysis = analyzed(recording)
     step = analysis.step
     if not step.observed_us or not len(analysis.trace.device_rows):
         return
     recorded = f"{step.device_busy_us / step.observed_us:.0%}"
-    document = json.loads(render(analysis, "json"))["step"]
+    document = json.loads(rendered(recording, "json"))["step"]
     assert f"{document['recorded_device_share']:.0%}" == recorded
     (tile,) = [tile for tile in tiles(analysis) if tile.label == "device busy"]
     assert tile.value == recorded
@@ -50,11 +43,13 @@ def test_headline_bar_tile_table_and_json_agree(analysis: Analysis) -> None:
     assert text.startswith(f"{recorded} of the step")
     assert text in step.reason
     for form in ("text", "markdown"):
-        assert f"busy {text}" in _words(analysis, form)
+        assert f"busy {text}" in _words(recording, form)
 
 
-def test_a_share_without_the_profiler_says_so(analysis: Analysis) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_share_without_the_profiler_says_so(recording: Path) -> None:
     """Where it differs from the recorded one: "about" and "(estimated)" unless the step was timed without it."""
+    analysis = analyzed(recording)
     step = analysis.step
     if step.device_share is None or abs(step.device_share - step.recorded_device_share) < 0.015:
         return
@@ -67,8 +62,10 @@ def test_a_share_without_the_profiler_says_so(analysis: Analysis) -> None:
     assert "without the profiler" in kernels.sentence(analysis) or not kernels.leads(analysis)
 
 
-def test_whatif_states_the_share_as_the_report_does(analysis: Analysis) -> None:
+@each("recording", RECORDINGS, name)
+def test_whatif_states_the_share_as_the_report_does(recording: Path) -> None:
     """In text and in JSON; and its step takes what the report's takes."""
+    analysis = analyzed(recording)
     step = analysis.step
     if not analysis.replayable or step.device_share is None:
         return
@@ -76,14 +73,15 @@ def test_whatif_states_the_share_as_the_report_does(analysis: Analysis) -> None:
     text = " ".join(terminal.drawn(whatif_report.blocks(analysis, projection), 1000).split())
     assert device_works(step) in text
     document = json.loads(whatif_json.render(analysis, projection))
-    reported = json.loads(render(analysis, "json"))["step"]
+    reported = json.loads(rendered(recording, "json"))["step"]
     for key in ("device_share", "recorded_device_share", "device_share_basis"):
         assert document[key] == reported[key]
 
 
-def test_the_gain_in_the_headline_is_the_gain_in_the_summary(analysis: Analysis) -> None:
+@each("recording", RECORDINGS, name)
+def test_the_gain_in_the_headline_is_the_gain_in_the_summary(recording: Path) -> None:
     """One percentage for the step without its syncs, in the reason and in the sentence behind it."""
-    shorter = re.search(r"without syncs, the step would be (\S+) shorter", analysis.step.reason)
+    shorter = re.search(r"without syncs, the step would be (\S+) shorter", analyzed(recording).step.reason)
     if shorter:
-        summary = json.loads(render(analysis, "json"))["step"]["summary"]
+        summary = json.loads(rendered(recording, "json"))["step"]["summary"]
         assert f"({shorter[1]};" in summary or f"({shorter[1]})" in summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import math
@@ -13,13 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
-import syncscan
-from syncscan.model.analysis import Analysis
-from syncscan.report import render
 from syncscan.report.units import duration, range_of, within
+from tests.each import each
+from tests.recordings import RECORDINGS, analyzed, name, rendered
 
-FOLDER = Path(__file__).parents[2] / "sample_traces"
-RECORDINGS = sorted(FOLDER.rglob("*.json.gz"))
 LEAST = 0.01
 """Savings below this part of a step are said to be `less than 1%`."""
 HUNDREDTH = 0.011
@@ -65,9 +63,9 @@ class Bar(NamedTuple):
 class Page:
     """The figures of a recording's page, as its reader sees them, and its JSON."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
-        text = re.sub(r"<(script|style)\b.*?</\1>", "", render(analysis, "html"), flags=re.S)
+    def __init__(self, recording: Path) -> None:
+        self.analysis = analyzed(recording)
+        text = re.sub(r"<(script|style)\b.*?</\1>", "", rendered(recording, "html"), flags=re.S)
         bars, _, falls = _within(text, '<figure class="bars">', "</figure>").partition('<div class="falls"')
         self.bars = {bar.label: bar for bar in map(_bar, _ROW.findall(bars))}
         self.falls = [_bar(row) for row in _ROW.findall(falls)]
@@ -80,7 +78,7 @@ class Page:
         self.says = html.unescape(_within(text, '<output id="ba-says" class="projected-text">', "</output>"))
         self.findings = [dict(_NUMBER.findall(numbers)) for numbers in _NUMBERS.findall(text)]
         self.lines = _LINE.findall(text)
-        self.json = json.loads(render(analysis, "json"))
+        self.json = json.loads(rendered(recording, "json"))
         self.step = self.json["step"]
 
     @cached_property
@@ -129,14 +127,16 @@ def _bar(row: str) -> Bar:
     return Bar(*(html.unescape(m[1]) for m in (label, value, spoken)), parts, ends)
 
 
-@pytest.fixture(scope="module", params=RECORDINGS, ids=lambda path: str(path.relative_to(FOLDER)))
-def page(request: pytest.FixtureRequest) -> Page:
-    """One reading and one page serve all comparisons of a recording."""
-    return Page(syncscan.analyze(request.param))
+@functools.cache
+def page_of(recording: Path) -> Page:
+    """One page serves all comparisons of a recording."""
+    return Page(recording)
 
 
-def test_a_step_takes_one_time(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_step_takes_one_time(recording: Path) -> None:
     """Tiles, the bars' ends, their values, and JSON: on the device, on the host, and without the profiler."""
+    page = page_of(recording)
     step = page.step
     if not step["observed_us"]:
         assert page.tiles == {}
@@ -163,8 +163,10 @@ PARTS = {
 """Tile → the bar and the words of its part, and its key in JSON."""
 
 
-def test_a_wait_takes_one_time(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_wait_takes_one_time(recording: Path) -> None:
     """Its tile, its part of a bar, and JSON; where waits are withheld, no tile states one and the host isn't drawn."""
+    page = page_of(recording)
     withheld = page.analysis.step.waits_withheld
     for label in PARTS.keys() & page.tiles.keys():
         name, words, key = PARTS[label]
@@ -179,8 +181,10 @@ def test_a_wait_takes_one_time(page: Page) -> None:
     assert withheld == ("host" not in page.bars) or not page.step["host_us"] or not page.bars
 
 
-def test_the_device_works_as_long_everywhere(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_the_device_works_as_long_everywhere(recording: Path) -> None:
     """Its tile's note, its part of the bar, the waterfall's limit, and JSON."""
+    page = page_of(recording)
     if "device busy" not in page.tiles:
         return
     busy = duration(page.step["device_busy_us"])
@@ -191,8 +195,10 @@ def test_the_device_works_as_long_everywhere(page: Page) -> None:
     assert limits in ([busy], [])
 
 
-def test_all_syncs_together_save_one_time(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_all_syncs_together_save_one_time(recording: Path) -> None:
     """The tile, the sentences at the top, the bar without syncs, and JSON; the first change where it is that one."""
+    page = page_of(recording)
     us, limits = page.step["recoverable_us"], page.step["recoverable_range_us"]
     stated = re.search(r"removing (?:it|them) saves ([\d.]+ \S+|less than 1%)", page.step["summary"])
     assert stated is None or stated[1] == page.saves(us, limits)
@@ -210,8 +216,10 @@ def test_all_syncs_together_save_one_time(page: Page) -> None:
         assert page.tiles[label][1].startswith(page.between(*first["range_us"]))
 
 
-def test_a_change_saves_one_time(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_change_saves_one_time(recording: Path) -> None:
     """In the list, with its range, beside the picture's checkbox, and in JSON."""
+    page = page_of(recording)
     remedies = page.json["remedies"]
     if not remedies:
         return
@@ -226,8 +234,10 @@ def test_a_change_saves_one_time(page: Page) -> None:
         assert not gains or saves.partition(" (")[0] in [page.saves(r["alone_us"], r["range_us"]) for r in gains]
 
 
-def test_a_change_on_top_of_those_above_saves_one_time(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_change_on_top_of_those_above_saves_one_time(recording: Path) -> None:
     """In JSON and in the waterfall, whose bars are in the order of the list; the first saves what it saves alone."""
+    page = page_of(recording)
     replayed = [r for r in page.json["remedies"] if r["basis"] == "replay"]
     least = LEAST * page.base_us
     if replayed:
@@ -261,8 +271,10 @@ def rounding(text: str) -> float:
     return 0.5 * 10 ** (1 + math.floor(math.log10(max(1e-9, microseconds(text)))) - digits)
 
 
-def test_a_waterfall_leads_from_the_step_to_what_is_left(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_waterfall_leads_from_the_step_to_what_is_left(recording: Path) -> None:
     """Each bar begins where the one above ends, to the scale of the other bars; the picture's sentence has the last."""
+    page = page_of(recording)
     base = 100 * page.base_us / page.widest_us
     above = base
     for fall in page.falls:
@@ -285,8 +297,10 @@ def test_a_waterfall_leads_from_the_step_to_what_is_left(page: Page) -> None:
         assert page.says.startswith(f"{duration(page.base_us)} → {page.steps[-1].value}")
 
 
-def test_a_finding_costs_one_time(page: Page) -> None:
+@each("recording", RECORDINGS, name)
+def test_a_finding_costs_one_time(recording: Path) -> None:
     """Its four numbers, the line of its source where it is alone there, and JSON."""
+    page = page_of(recording)
 
     def words(us: float | None) -> str:
         return "–" if us is None else duration(us)
@@ -308,7 +322,7 @@ def test_a_finding_costs_one_time(page: Page) -> None:
 
 def test_the_recordings_have_what_is_compared() -> None:
     """Each comparison has recordings to be made on: or it would prove nothing."""
-    names = {str(path.relative_to(FOLDER)) for path in RECORDINGS}
+    names = set(map(name, RECORDINGS))
     assert len(names) > 100
     assert names >= {
         "pageable.pt.trace.json.gz",  # a list of three changes, the last of which gains more on top of the others

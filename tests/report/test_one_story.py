@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -10,19 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import syncscan
 from syncscan import api
-from syncscan.model.analysis import Analysis
 from syncscan.model.check import Limit, Rules
 from syncscan.report import check_json, render, terminal, whatif_json, whatif_report
 from syncscan.report.units import duration, within
+from tests.each import each
+from tests.recordings import FOLDER, analyzed, name, rendered
 from tests.report.test_schemas import wrong
 
-FOLDER = Path(__file__).parents[2] / "sample_traces"
 TRACES = sorted([*FOLDER.glob("*.gz"), *FOLDER.glob("whatif/*.gz"), *FOLDER.glob("programs/recorded/*.gz")])
 LISTED = 5
 """Remedies that the shorter formats list; the others count the rest."""
@@ -45,16 +44,10 @@ class Facts:
     """Title and what it saves."""
 
 
-@pytest.fixture(scope="module", params=TRACES, ids=lambda trace: trace.name.partition(".json")[0])
-def analysis(request: pytest.FixtureRequest) -> Analysis:
-    """One reading serves all formats."""
-    return syncscan.analyze(request.param)
-
-
-@pytest.fixture(scope="module")
-def expected(analysis: Analysis) -> Facts:
-    """Return the report's JSON."""
-    return of_json(render(analysis, "json"))
+@functools.cache
+def expected(recording: Path) -> Facts:
+    """Return what the report's JSON says."""
+    return of_json(rendered(recording, "json"))
 
 
 def of_json(text: str) -> Facts:
@@ -236,39 +229,45 @@ SHORT = ("markdown", "fragment", "github", "junit")
 
 
 @pytest.mark.parametrize("form", READ)
-def test_every_format_tells_the_same(analysis: Analysis, expected: Facts, form: str) -> None:
+@each("recording", TRACES, name)
+def test_every_format_tells_the_same(recording: Path, form: str) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
-    options: dict[str, Any] = {"verbose": 1, "width": 1000} if form == "text" else {}
-    text = READ[form](render(analysis, form, **options))
+    json = expected(recording)
+    wide = {"verbose": 1, "width": 1000}
+    text = READ[form](render(analyzed(recording), form, **wide) if form == "text" else rendered(recording, form))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
-    assert text.verdict == expected.verdict
-    assert text.remedies in (None, expected.remedies[:listed])
-    assert text.changes is None or [TOGETHER.sub("", what) for what in text.changes] == expected.changes[:listed]
-    assert text.findings in (None, expected.findings[:rows])
-    assert text.habits in (None, expected.habits[:listed])
+    assert text.verdict == json.verdict
+    assert text.remedies in (None, json.remedies[:listed])
+    assert text.changes is None or [TOGETHER.sub("", what) for what in text.changes] == json.changes[:listed]
+    assert text.findings in (None, json.findings[:rows])
+    assert text.habits in (None, json.habits[:listed])
 
 
-def test_a_finding_s_evidence_rests_on_the_same_verdict(analysis: Analysis, expected: Facts) -> None:
+@each("recording", TRACES, name)
+def test_a_finding_s_evidence_rests_on_the_same_verdict(recording: Path) -> None:
     """The block for a pull request may be all that its reader sees."""
     from syncscan.report import evidence
 
+    analysis = analyzed(recording)
     for finding in analysis.findings[:1]:
-        assert f". {plain(expected.verdict)}: " in evidence.render(analysis, finding)
+        assert f". {plain(expected(recording).verdict)}: " in evidence.render(analysis, finding)
 
 
-def test_json_follows_its_schema(analysis: Analysis) -> None:
+@each("recording", TRACES, name)
+def test_json_follows_its_schema(recording: Path) -> None:
     """To the last key; so does what the step would be without its syncs, and whether it keeps a limit."""
-    assert wrong("analysis", render(analysis, "json")) == []
+    analysis = analyzed(recording)
+    assert wrong("analysis", rendered(recording, "json")) == []
     if analysis.replayable:
         assert wrong("whatif", whatif_json.render(analysis, analysis.whatif("all"))) == []
     assert wrong("check", check_json.render([api.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
-@pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
-def test_what_if_advises_what_the_report_does(name: str) -> None:
+@pytest.mark.parametrize("program", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
+def test_what_if_advises_what_the_report_does(program: str) -> None:
     """For programs word for word; in text the same changes in the same order, and what limits the step without them."""
-    analysis = syncscan.analyze(FOLDER / f"{name}.pt.trace.json.gz")
+    analysis = analyzed(FOLDER / f"{program}.pt.trace.json.gz")
     document, projection = json.loads(render(analysis, "json")), analysis.whatif()
     advice = document["step"]["advice"]
     assert json.loads(whatif_json.render(analysis, projection))["advice"] == advice
@@ -287,8 +286,10 @@ def words(text: str) -> set[str]:
     return {stripped for word in text.split() if (stripped := word.strip("();:,.·"))}
 
 
-def test_the_first_screen_is_one_screen(analysis: Analysis) -> None:
+@each("recording", TRACES, name)
+def test_the_first_screen_is_one_screen(recording: Path) -> None:
     """Ten lines at 120 columns, more below, ten rows behind it; no line too long, no word cut in two."""
+    analysis = analyzed(recording)
     full_words = words(render(analysis, "text", verbose=1, width=1000))
     for width, most in ((80, 16), (100, 12), (120, 10)):
         screen, *rest = render(analysis, "text", width=width).split("\n\n")
@@ -302,7 +303,7 @@ def test_the_traces_have_something_to_tell() -> None:
     """Syncs first, habits first, several remedies, upper bounds, none: or the comparison would prove nothing."""
     names = ("log_item.pt.trace", "random_step_1", "maskedloss.v0.pt.trace")
     habit_first, sync_first, nothing = (
-        syncscan.analyze(path).remedies for name in names for path in TRACES if path.name == f"{name}.json.gz"
+        analyzed(path).remedies for stem in names for path in TRACES if path.name == f"{stem}.json.gz"
     )
     assert len(TRACES) > 40
     assert len(habit_first) > 2
