@@ -6,7 +6,6 @@ import datetime
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from syncscan.attribute import OWN, SourceFiles, attribute, settled, source_file
 from syncscan.attribute.races import races_of, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
-from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
+from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.chosen_process import apart
 from syncscan.facts.integrity import integrity_of
 from syncscan.host import host_of
@@ -107,39 +106,11 @@ def analyze(
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, as_one_step=steps == "none")
         clock.over("load")
-        analysis = analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
-        return _with_phases(analysis, files, max_memory)
+        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than is available or allowed.", "Record fewer steps."
         ) from None
-
-
-def _with_phases(analysis: Analysis, files: SourceFiles, max_memory: int | None) -> Analysis:
-    """Return the analysis with those of the phases that capture recorded in traces beside this one."""
-    run, info = analysis.run, analysis.trace.info
-    if run is None or not any(phase.trace for phase in run.phases):
-        return analysis
-    of, paths = Path(info.path).name, [_beside(info.path, phase.trace) for phase in run.phases]
-    return replace(analysis, phases=tuple(_phase(path, of, files, max_memory) if path else None for path in paths))
-
-
-def _beside(path: str, name: str) -> str:
-    """Return the file of this name, from a trace's metadata, in the folder of `path`; empty if there is none."""
-    place = Path(path).parent / name
-    return str(place) if name and Path(name).name == name and place.is_file() else ""
-
-
-def _phase(path: str, of: str, files: SourceFiles, max_memory: int | None) -> Analysis | None:
-    """Return the analysis of a phase's trace; None where it can't be read, or belongs to another run."""
-    try:
-        trace = load.load(path, max_memory=max_memory)
-    except SyncscanError:
-        return None
-    phase = trace.info.capture.phase
-    if phase is None or phase.of != of or not len(trace.slices):
-        return None
-    return analyze_trace(trace, files=files)
 
 
 def _nothing_recorded(trace: Trace) -> TraceEmpty:

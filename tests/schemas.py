@@ -83,7 +83,7 @@ KINDS = {
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),
     "watch": Kind(Window, record.SCHEMA, 0, "A line of kind `window` in a watch's file: some seconds of a run."),
     "capture": Kind(
-        CaptureDocument, capture_run.SCHEMA, 5, "The data that a capture stores in its trace under the key `syncscan`."
+        CaptureDocument, capture_run.SCHEMA, 6, "The data that a capture stores in its trace under the key `syncscan`."
     ),
     "watch-ranks": Kind(
         watched_ranks.Ranks, watched_ranks.SCHEMA, 0, "`fleet --watch --format json`: of a job's ranks."

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.capture import cupti, cycle_recorder, device, lines, write
-from syncscan.capture.between import PhaseRecording
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
@@ -46,9 +45,8 @@ class CaptureRun:
 
     `paths` holds its traces so far, `times` the steps' times once they were measured; `began` is how many steps of the
     loop had ended when it began. `wrote` is called with each trace, and whether it holds a part of a cycle alone;
-    `give_way` when the program starts a profiler of its own in a cycle; `guarded` runs what the program's own loops
-    call, so that none of its failures reaches the program. `of_phase` is stored of the phase that this records, where
-    it isn't the steps themselves; `grows` says that something may be added to its traces later on.
+    `give_way` when the program starts a profiler of its own in a cycle; `grows` says that something may be added to its
+    traces later on.
     """
 
     def __init__(
@@ -58,15 +56,12 @@ class CaptureRun:
         say: Callable[[str], None],
         wrote: Callable[[Path, bool], None],
         give_way: Callable[[], None],
-        guarded: Callable[[Callable[[], None]], None] = lambda action: action(),
-        of_phase: dict[str, Any] | None = None,
         grows: bool = False,
     ) -> None:
         self.order, self.began, self.ended = order, began, 0
         self.paths: list[Path] = []
         self.times: StepTimes | None = None
         self._say, self._wrote, self._give_way = say, wrote, give_way
-        self._guarded, self._of_phase = guarded, of_phase
         self._grows = grows or order.plan.sample > 0
         self._plan = order.plan
         self._phases = order.plan.phases()
@@ -79,7 +74,6 @@ class CaptureRun:
         self._recorder: CycleRecorder | None = None
         self._sampling: Sampling | None = None
         self._watch = RunWatch(sampled=order.plan.sample > 0)
-        self._between: PhaseRecording | None = None
         self._looked = False
         self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
@@ -92,7 +86,7 @@ class CaptureRun:
     @property
     def profiling(self) -> bool:
         """Return whether the profiler is on, in a warm-up or a recorded step."""
-        return self._recorder is not None or (self._between is not None and self._between.profiling)
+        return self._recorder is not None
 
     @property
     def unprofiled(self) -> bool:
@@ -112,14 +106,12 @@ class CaptureRun:
         self.ended += 1
         self._advance()
         self._watch.resume()
+        if self.over:
+            self._watch.close()
 
     def _advance(self) -> None:
         if self._sampling is not None and self._sampling.step():
             return
-        if self._between is not None:
-            self._between.step()
-            if not self._between.over:
-                return
         self._left -= 1
         if self._calibration is not None:
             self._calibration.mark()
@@ -134,8 +126,6 @@ class CaptureRun:
             self.save(cut=False)
         elif phase is StepPurpose.SAMPLE:
             self._add_samples()
-        elif phase is StepPurpose.BETWEEN:
-            self._end_between()
         if phase in (StepPurpose.CALIBRATE, StepPurpose.LOOK):
             self._set_period()
         if self._phases:
@@ -143,10 +133,7 @@ class CaptureRun:
 
     def cut(self) -> None:
         """End early, and write what there is; the capture is over anyway if all cycles are recorded."""
-        if self._between is not None:
-            self._phases.clear()
-            self._end_between()
-        elif self._sampling is not None:
+        if self._sampling is not None:
             self._phases.clear()
             self._add_samples()
         else:
@@ -187,8 +174,6 @@ class CaptureRun:
         with ExitStack() as off:  # all of it, though one fails
             off.callback(lines.end)
             off.callback(self._watch.close)
-            if self._between is not None:
-                off.callback(self._between.close)
             if recording is not None:
                 off.callback(recording.close)
             if sampling is not None:
@@ -206,7 +191,7 @@ class CaptureRun:
             "first_step": self._first,
             "notes": list(self._notes),
             **taken,
-            **({"run": self._watch.record()} if self._of_phase is None else {"phase": self._of_phase}),
+            "run": self._watch.record(),
             **({"clocks": dict(self._clocks)} if self._clocks else {}),
         }
 
@@ -243,8 +228,6 @@ class CaptureRun:
             self._calibration = StepTimer(self._left)
         elif phase is StepPurpose.SAMPLE:
             self._start_sampling()
-        elif phase is StepPurpose.BETWEEN:
-            self._start_between()
         elif self._recorder is not None:
             self._recorder.step()
         elif phase in (StepPurpose.WARMUP, StepPurpose.ACTIVE):
@@ -318,7 +301,7 @@ class CaptureRun:
 
     def _set_period(self) -> None:
         """Let cycles hold whole periods, where steps differ periodically; observe more steps where that is unclear."""
-        if not self._plan.auto or self._of_phase is not None:
+        if not self._plan.auto:
             return
         period, times = self._watch.period(), self.times
         spread = times.quartiles if times else None
@@ -331,34 +314,6 @@ class CaptureRun:
             self._phases = [(p, self._plan.active if p is StepPurpose.ACTIVE else n) for p, n in self._phases]
         if period > 1 and times is not None:
             self.times = replace(times, period=period)
-
-    def _start_between(self) -> None:
-        """Start recording phases between the steps; if none is worth it, the capture is over."""
-        self._between = PhaseRecording(self.order, self._watch, self._course_of, self._guarded)
-        self._watch.settle()  # the samples are counted, and the phases known
-        if self._between.over:
-            self._phases.clear()
-            self._end_between()
-        else:
-            self._watch.sample()
-
-    def _end_between(self) -> None:
-        """Note in the steps' traces which phases have their own."""
-        between, self._between = self._between, None
-        if between is None:
-            return
-        between.close()
-        self._watch.rest()
-        if between.written or between.missing:
-            self.add({"run": self._watch.record(between.written, between.missing)})
-        self._watch.close()
-
-    def _course_of(self, order: CaptureOrder, stored: dict[str, Any]) -> CaptureRun:
-        def wrote(path: Path, cut: bool) -> None:
-            self._say(f"wrote {path.name}, for work between the program's steps: {stored['name']}")
-
-        stored = {**stored, "of": self.paths[-1].name if self.paths else ""}
-        return CaptureRun(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)
 
     def _look(self, when: str) -> None:
         """Store the device's clocks."""

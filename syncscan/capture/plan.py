@@ -23,7 +23,6 @@ class StepPurpose(enum.Enum):
     WARMUP = "profiler warm-up, discarded"
     ACTIVE = "recorded"
     SAMPLE = "sampled without the profiler, after the cycles"
-    BETWEEN = "skipped, while phases between them are recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,7 @@ class Plan:
     `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded. After
     the last cycle as many steps as `sample` seconds hold are sampled, without the profiler; none where that is 0.
 
-    `auto` says that where steps differ in turn a whole period of them is recorded, and after the last sampled step each
-    phase between steps that takes more than a few percent of the run.
+    `auto` says that where steps differ in turn a whole period of them is recorded.
     """
 
     wait: int = 1
@@ -79,7 +77,6 @@ class Plan:
         first = [(StepPurpose.SETTLE, self.settle), (StepPurpose.CALIBRATE, self.calibrate)] if self.calibrate else []
         cycle = [(StepPurpose.WAIT, self.wait), (StepPurpose.WARMUP, self.warmup), (StepPurpose.ACTIVE, self.active)]
         last = [(StepPurpose.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
-        last += [(StepPurpose.BETWEEN, 1)] if self.sample and self.auto else []
         return [(phase, steps) for phase, steps in first + self.repeat * cycle + last if steps]
 
 

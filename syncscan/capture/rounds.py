@@ -1,13 +1,13 @@
-"""Call a function at the end of each round of loops, or passes of a statement, in a running program.
+"""Call a function at the end of each round of loops in a running program.
 
-Python tells of single jumps and lines of one function since 3.12 (`sys.monitoring`): a function that isn't watched runs
-as fast as before, and of the watched one a jump or line costs some 100 ns. The program itself stays as it is.
+Python tells of single jumps of one function since 3.12 (`sys.monitoring`): a function that isn't watched runs as fast
+as before, and of the watched one a jump costs some 100 ns. The program itself stays as it is.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -41,11 +41,27 @@ class Rounds:
 
     def start(self) -> bool:
         """Start watching; return False where this Python can't, or no tool id is free."""
-        self._number = _begin([code for code, _ in self._loops], "JUMP", self._jumped)
-        return self._number >= 0
+        monitoring: Any = getattr(sys, "monitoring", None)
+        free = [] if monitoring is None else [n for n in _NUMBERS if monitoring.get_tool(n) is None]
+        if not free:
+            return False
+        unseen()
+        self._number = free[0]
+        monitoring.use_tool_id(self._number, NAME)
+        monitoring.register_callback(self._number, monitoring.events.JUMP, self._jumped)
+        for code, _ in self._loops:
+            monitoring.set_local_events(self._number, code, monitoring.events.JUMP)
+        return True
 
     def close(self) -> None:
-        self._number = _end(self._number, [code for code, _ in self._loops])
+        if self._number < 0:
+            return
+        monitoring: Any = getattr(sys, "monitoring")  # noqa: B009  (of 3.12)
+        for code, _ in self._loops:
+            monitoring.set_local_events(self._number, code, 0)
+        monitoring.register_callback(self._number, monitoring.events.JUMP, None)
+        monitoring.free_tool_id(self._number)
+        self._number = -1
 
     def _jumped(self, code: CodeType, at: int, to: int) -> Any:
         head = self._heads.get((id(code), at, to))
@@ -66,57 +82,3 @@ class Rounds:
             if its is code and any(loop.first <= line < max(loop.body, loop.first + 1) for line in ends):
                 return number
         return -1
-
-
-class LinePasses:
-    """Calls `began` when the program reaches some lines of a function, and `ended` when it has left them."""
-
-    def __init__(
-        self, code: CodeType, first: int, last: int, began: Callable[[], None], ended: Callable[[], None]
-    ) -> None:
-        self._code, self._first, self._last = code, first, last
-        self._began, self._ended = began, ended
-        self._inside = False
-        self._number = -1
-
-    def start(self) -> bool:
-        self._number = _begin([self._code], "LINE", self._came)
-        return self._number >= 0
-
-    def close(self) -> None:
-        self._number = _end(self._number, [self._code])
-
-    def _came(self, code: CodeType, line: int) -> None:
-        inside = self._first <= line <= self._last
-        if inside and not self._inside:
-            self._inside = True
-            self._began()
-        elif self._inside and not inside:
-            self._inside = False
-            self._ended()
-
-
-def _begin(codes: Iterable[CodeType], event: str, action: Callable[..., Any]) -> int:
-    """Watch functions; return the tool id, -1 where that isn't possible."""
-    monitoring: Any = getattr(sys, "monitoring", None)
-    number = -1 if monitoring is None else next((n for n in _NUMBERS if monitoring.get_tool(n) is None), -1)
-    if number < 0:
-        return -1
-    unseen()
-    kind = getattr(monitoring.events, event)
-    monitoring.use_tool_id(number, NAME)
-    monitoring.register_callback(number, kind, action)
-    for code in codes:
-        monitoring.set_local_events(number, code, kind)
-    return number
-
-
-def _end(number: int, codes: Iterable[CodeType]) -> int:
-    if number >= 0:
-        monitoring: Any = getattr(sys, "monitoring")  # noqa: B009  (of 3.12)
-        for code in codes:
-            monitoring.set_local_events(number, code, 0)
-        for kind in (monitoring.events.JUMP, monitoring.events.LINE):
-            monitoring.register_callback(number, kind, None)
-        monitoring.free_tool_id(number)
-    return -1

@@ -14,7 +14,7 @@ import itertools
 import sys
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -133,37 +133,7 @@ class RunWatch:
         phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, period), samples, Loops())
         return KnownRun(samples, counts, period, phases[:MOST_PHASES], around)
 
-    def took(self, seen: KnownRun, samples: Iterable[Sample]) -> int:
-        """Return how many ns of these samples lie in undisturbed steps."""
-        numbers = ((self._at(sample.at), sample.ns) for sample in samples)
-        return sum(ns for number, ns in numbers if number >= 0 and seen.counts[number])
-
-    def once_us(self, seen: KnownRun, phase: SeenPhase) -> float:
-        """Return the duration of each occurrence of the phase, in µs, from undisturbed steps."""
-        met = {number for number in self._met(phase) if seen.counts[number]}
-        times = sum(1 for number in met if number - 1 not in met)
-        return self.took(seen, phase.samples) / times / 1e3 if times else 0.0
-
-    def again_s(self, phase: SeenPhase) -> float:
-        """Return after how many seconds the phase recurs; the watched time where it occurred once."""
-        met = self._met(phase)
-        begins = [self._ends[number] for number in met if number - 1 not in met]
-        spans = [b - a for a, b in itertools.pairwise(begins)] or [self._ends[-1] - self._ends[0]]
-        return max(spans) / 1e9
-
-    def place_of(self, phase: SeenPhase) -> Json:
-        """Return kind, name and lines of a phase, as they are stored."""
-        place, named = phase.place, naming()
-        return {
-            "kind": phase.kind.value,
-            "name": phase.name,
-            "file": named(place.code.co_filename),
-            "function": name_of(place.code),
-            "first": place.first,
-            "last": place.last,
-        }
-
-    def record(self, traces: Mapping[Any, str] | None = None, missing: Mapping[Any, str] | None = None) -> Json | None:
+    def record(self) -> Json | None:
         """Return the run's metadata for a trace, under "run"; None where no step has ended.
 
         It has `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
@@ -178,7 +148,7 @@ class RunWatch:
             return None
         self.rest()
         disturbed = [*self._disturbed, *([(self._since[0], self.steps, self._since[1])] if self._since else [])]
-        seen = self.seen()
+        seen, named = self.seen(), naming()
         first, end = window(seen.counts, self.times(), [self._met(phase) for phase in seen.phases])
 
         def inside(samples: Iterable[Sample]) -> float:
@@ -197,12 +167,15 @@ class RunWatch:
             "own_us": self._own_us(first, end, seen.counts),
             "phases": [
                 {
-                    **self.place_of(phase),
+                    "kind": phase.kind.value,
+                    "name": phase.name,
+                    "file": named(phase.place.code.co_filename),
+                    "function": name_of(phase.place.code),
+                    "first": phase.place.first,
+                    "last": phase.place.last,
                     "us": inside(phase.samples),
                     "at": self._met(phase),
                     "lines": _lines(phase),
-                    "trace": (traces or {}).get(key_of(phase), ""),
-                    "missing": (missing or {}).get(key_of(phase), ""),
                 }
                 for phase in seen.phases
             ],
@@ -308,12 +281,6 @@ def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
         first, end = end, end + len(list(group))
         if counted:
             yield first, end
-
-
-def key_of(phase: SeenPhase) -> tuple[Any, ...]:
-    """Return the identity of a phase within a run, also when it is searched for again."""
-    place = phase.place
-    return phase.kind, place.code.co_filename, place.first, place.last
 
 
 def _lines(phase: SeenPhase) -> list[list[Any]]:

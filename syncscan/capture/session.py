@@ -57,8 +57,7 @@ def profile(
         name: what a file's name begins with; the script's name, and the rank where there are several, if not given.
         wait: steps of each cycle without the profiler.
         warmup: steps of each cycle under the profiler whose events are thrown away.
-        active: steps of each cycle that are recorded; `"auto"`: 3, or where steps differ in turn a whole period of
-            them, and where the host is sampled each phase between steps that takes more than a few percent.
+        active: steps of each cycle that are recorded; `"auto"`: 3, or a whole period where steps differ in turn.
         repeat: cycles; each writes a file.
         stacks: record Python frames too. The lines of syncs are recorded without; frames lengthen the host's time.
         shapes: record the shapes of inputs.
@@ -271,7 +270,7 @@ class Session:
         if self._ending is None and can_handle():
             self._ending = TerminationHandler(self._end_by)
         self._course = self._last = CaptureRun(
-            self.order, self.steps, self._say, self._write, self._give_way, self._run_guarded, grows=self.grows
+            self.order, self.steps, self._say, self._write, self._give_way, grows=self.grows
         )
         self._course.start()
 

@@ -19,7 +19,6 @@ from syncscan.model.capture import (
     Frame,
     HostFrame,
     HostSample,
-    RecordedPhase,
     RunLoop,
     RunSpan,
     SampledThread,
@@ -112,6 +111,5 @@ class CaptureDocument(Struct, frozen=True):
     clocks: ClocksDocument | UnsetType = UNSET
     host: SampledHostDocument | UnsetType = UNSET
     run: CapturedRunDocument | UnsetType | None = UNSET
-    phase: RecordedPhase | UnsetType = UNSET
     compiled: Annotated[CompileRecord | UnsetType, Meta(description="dynamo's explanations, if requested")] = UNSET
     unprofiled_period: Annotated[int | UnsetType, Meta(description="period of the timed steps, in steps")] = UNSET

@@ -29,8 +29,7 @@ SAMPLE = f"""How long to sample the host's stacks, after the last cycle and with
 (the default with --every and --on-signal). [default: {SAMPLED_S:g}]"""
 
 
-ACTIVE = """Steps to record per cycle. auto: 3, or a whole period if steps alternate; and then each phase between steps
-that takes more than a few percent of the run."""
+ACTIVE = "Steps to record per cycle. auto: 3, or a whole period if steps alternate."
 
 EXPLAIN_COMPILE = """Report where torch.compile breaks its graphs, falls back to eager and recompiles, and dynamo's
 reasons, and which graphs Inductor makes no CUDA graph of. For a program that compiles nothing, use dryrun."""
@@ -143,9 +142,8 @@ def command(
 
     A step ends when an optimizer's step() returns; without an optimizer, after each iteration of the outermost loop
     that calls the device; or, if the script uses syncscan.profile itself, when it calls prof.step(). The script is
-    stopped after the last cycle is recorded, the host has been sampled, and each phase between steps that takes more
-    than a few percent has been recorded. Options of syncscan come before SCRIPT, options of the script after it. The
-    exit code is the script's.
+    stopped after the last cycle is recorded and the host has been sampled. Options of syncscan come before SCRIPT,
+    options of the script after it. The exit code is the script's.
 
     With --start-at, --every or --on-signal, the job runs at full speed before and after each capture.
 

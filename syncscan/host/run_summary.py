@@ -71,8 +71,6 @@ def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
             for line in phase.lines
             if took
         ),
-        trace=phase.trace,
-        missing=phase.missing,
         seen_at=next((step for step in phase.at if step >= SETTLED), phase.at[0] if phase.at else None),
     )
 

@@ -257,27 +257,6 @@ class CapturedPhase(msgspec.Struct, frozen=True):
     at: tuple[Count, ...] = ()
     """Steps in which it was seen."""
     lines: Annotated[tuple[RunLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
-    trace: str = ""
-    """Name of the trace that holds a part of it; empty without one."""
-    missing: str = ""
-    """Why there is no trace, if one was wanted."""
-
-
-class RecordedPhase(msgspec.Struct, frozen=True):
-    """The phase of a program's run that a trace holds a part of, if it isn't the steps."""
-
-    kind: str
-    name: str
-    file: str
-    function: str
-    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    once_us: NotNegative = 0.0
-    """Duration of one occurrence, as sampled."""
-    rounds: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
-    """Number of loop rounds in that time, each a step of this trace; None where the trace holds the whole phase."""
-    of: str = ""
-    """Name of the trace that holds the program's steps."""
 
 
 class RunLoop(msgspec.Struct, frozen=True):
@@ -399,8 +378,6 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Samples of the host; None where it wasn't sampled."""
     run: RunRecord | None = None
     """The watched run; None in captures before 0.2."""
-    phase: RecordedPhase | None = None
-    """The recorded phase; None where the trace holds the program's steps."""
     unprofiled_period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     """Period in steps with which the timed steps repeat."""
     pretended: bool = False

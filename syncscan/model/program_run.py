@@ -46,10 +46,6 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """Mean number of steps between occurrences; None if it occurred once."""
     lines: tuple[PhaseLine, ...]
     """The costliest lines."""
-    trace: str = ""
-    """Name of the trace that holds a part of it; empty without one."""
-    missing: str = ""
-    """Why there is no trace, if one was wanted."""
     seen_at: int | None = None
     """A step before which or in which it ran, late enough to be recorded; None if no step is known."""
     rounds: float | None = None

@@ -38,7 +38,7 @@ from syncscan.report.finding_json import (
     race_document,
 )
 from syncscan.report.phrases import whereabouts
-from syncscan.report.program_run import analyses_of, gain_share, saved_share, sentence, verdict_of
+from syncscan.report.program_run import analyses_of, gain_share, sentence, verdict_of
 from syncscan.report.remedies import RemedyText
 from syncscan.report.story import Conclusion, conclusion_of
 from syncscan.version import __version__
@@ -199,13 +199,9 @@ class RemedyDocument(Struct, frozen=True):
 
 
 class RunPhaseDocument(RunPhase, frozen=True, kw_only=True):
-    """A phase, with the analysis of its trace; a step is a round of its loop, or the whole phase."""
+    """A phase, of a dry run with what would wait in it."""
 
-    bound: Bound | None
-    verdict: str
-    step_us: Annotated[float | None, about("one iteration of its loop, or the whole phase")]
-    recoverable_us: Annotated[float | None, about("of that time")]
-    gain_share: Annotated[float | None, about("of the run's time")]
+    verdict: Annotated[str, about("empty for a recording")]
     findings: tuple[FindingDocument, ...]
 
 
@@ -399,13 +395,8 @@ def _run(analysis: Analysis) -> RunDocument | None:
 
 
 def _phase(phase: RunPhase, of: Analysis | None) -> RunPhaseDocument:
-    saves = None if of is None else saved_share(of)
     return RunPhaseDocument(
         **asdict(phase),
-        bound=None if of is None else of.step.bound,
-        verdict=verdict_of(phase, of),
-        step_us=None if of is None else of.step.unprofiled_us or of.step.observed_us,
-        recoverable_us=None if of is None else of.step.recoverable_us,
-        gain_share=None if saves is None or phase.share is None else phase.share * saves,
+        verdict=verdict_of(phase, of) if phase.share is None else "",
         findings=() if of is None else tuple(finding_document(f, of) for f in of.findings),
     )

@@ -77,19 +77,12 @@ def leads(analysis: Analysis) -> bool:
 def gain_share(analysis: Analysis) -> float | None:
     """Return the fraction of the run's time that removing all recorded syncs would save; None where unknown."""
     run = analysis.run
-    if run is None or run.steps_share is None:
-        return None
-    parts = [
-        (run.steps_share, analysis),
-        *((p.share, a) for p, a in zip(run.phases, analyses_of(analysis), strict=True)),
-    ]
-    known = ((share, saved_share(of)) for share, of in parts if share is not None and of is not None)
-    gains = [share * gain for share, gain in known if gain is not None]
-    return sum(gains) if gains else None
+    saved = saved_share(analysis)
+    return None if run is None or run.steps_share is None or saved is None else run.steps_share * saved
 
 
 def rows(analysis: Analysis) -> list[PhaseRow]:
-    """Return the parts of a dry run between its steps; none of a recording, whose parts are traces of their own."""
+    """Return the parts of a dry run between its steps; none of a recording, whose parts have a share of the run."""
     run = analysis.run
     if run is None or run.mean_us is not None:
         return []
@@ -119,7 +112,7 @@ def strip(analysis: Analysis) -> list[StripPart]:
 
 
 def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
-    """Return the analysis of each phase of the run; None for one that wasn't recorded."""
+    """Return the analysis of each phase of a dry run; None for those of a recording."""
     count = len(analysis.run.phases) if analysis.run else 0
     return analysis.phases if len(analysis.phases) == count else (None,) * count
 
@@ -157,14 +150,11 @@ def _inside(analysis: Analysis) -> str:
 
 
 def _pointer(analysis: Analysis, program: Sequence[str]) -> str:
-    """Return the command that shows the longest phase: its own trace beside this one, or how one is recorded."""
-    phases = zip(analysis.run.phases, analyses_of(analysis), strict=True) if analysis.run else ()
-    worth = ((p, of) for p, of in phases if _is_worth(p) and p.kind != PhaseKind.LOADER.value)
-    phase, of = next(worth, (None, None))
-    if phase is None or (of is None and phase.seen_at is None):
+    """Return the command that records the longest phase."""
+    phases = analysis.run.phases if analysis.run else ()
+    phase = next((p for p in phases if _is_worth(p) and p.kind != PhaseKind.LOADER.value), None)
+    if phase is None or phase.seen_at is None:
         return ""
-    if of is not None:
-        return f"`{shlex.join(['syncscan', 'analyze', of.trace.info.path])}` shows the {phase.name}"
     first = max(0, (phase.seen_at or 0) - BEFORE)
     options = ["--start-at", str(first), "--calibrate", "0", "--active", str(AROUND)]
     return f"`{shlex.join(['syncscan', 'profile', *options, *program])}` records the {phase.name}"
@@ -195,13 +185,9 @@ def _row(phase: RunPhase, of: Analysis | None) -> PhaseRow:
 
 
 def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
-    """Return a phase's verdict: a dry run's number of places, a recorded one's bound, or why it wasn't recorded."""
-    if phase.share is None:
-        places = len(real(of.findings)) if of is not None else 0
-        return f"{places} place{'s' * (places != 1)} would block the host{_times(phase)}"
-    if of is not None:
-        return of.step.bound.verdict.capitalize()
-    return f"not recorded: {phase.missing}" if phase.missing else "not recorded"
+    """Return in how many places a phase of a dry run waits, and how often it ran."""
+    places = len(real(of.findings)) if of is not None else 0
+    return f"{places} place{'s' * (places != 1)} would block the host{_times(phase)}"
 
 
 def _wait(f: Finding, phase: RunPhase) -> str:

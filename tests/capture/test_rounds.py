@@ -1,4 +1,4 @@
-"""Rounds of a running loop and passes over some lines are told by Python itself, and only those."""
+"""Rounds of a running loop are told by Python itself, and only those."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture.rounds import LinePasses, Rounds, can_watch
+from syncscan.capture.rounds import Rounds, can_watch
 from syncscan.facts.loops import Loop, Loops
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of single jumps since 3.12")
@@ -74,21 +74,3 @@ def test_what_is_raised_ends_the_loop() -> None:
     finally:
         rounds.close()
     assert can_watch()
-
-
-def passing(seen: list[str]) -> None:
-    seen.append("before")
-    seen.append("first")
-    seen.append("last")
-    seen.append("behind")
-
-
-def test_a_pass_over_lines_begins_before_the_first_and_ends_behind_the_last() -> None:
-    """Each time."""
-    seen: list[str] = []
-    first = inspect.getsourcelines(passing)[1] + 2
-    passes = LinePasses(passing.__code__, first, first + 1, lambda: seen.append("began"), lambda: seen.append("ended"))
-    passes.start()
-    passing(seen)
-    passes.close()
-    assert seen == ["before", "began", "first", "last", "ended", "behind"]

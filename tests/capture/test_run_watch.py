@@ -68,7 +68,7 @@ def test_the_step_in_which_samples_are_counted_is_disturbed(clock: Clock) -> Non
 
 
 def test_a_capture_marks_the_step_in_which_it_counts_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever comes after it: phases between the steps that are recorded then, or nothing."""
+    """It is long, and no step of the program's own."""
     pytest.importorskip("torch")
     marked: list[str] = []
     disturb, settle = RunWatch.disturb, RunWatch.settle
@@ -83,4 +83,4 @@ def test_a_capture_marks_the_step_in_which_it_counts_samples(tmp_path: Path, mon
             sum(range(20_000))
             prof.step()
     at = marked.index("counts")
-    assert marked[at - 1 : at + 2] == ["counting", "counts", "settle"]
+    assert marked[at - 1 : at + 1] == ["counting", "counts"]
