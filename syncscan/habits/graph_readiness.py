@@ -1,9 +1,9 @@
-"""Group what a CUDA graph can hold into segments by phase, and name what splits a step into parts."""
+"""Find the launches of a step that one CUDA graph can hold, and what splits a step into parts."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from syncscan.habits.context import Context
 from syncscan.habits.optimizers import without_closures
 from syncscan.model.arrays import Int64, distinct
-from syncscan.model.finding import Finding, Phase
-from syncscan.model.habit import Change, Segment, Split
-from syncscan.model.interval import Cover, ThreadInterval, union
-from syncscan.model.slice_names import is_backward, is_gradient, is_loader, is_optimizer
-from syncscan.model.trace import NONE, Category
+from syncscan.model.finding import Finding
+from syncscan.model.habit import Split
+from syncscan.model.interval import ThreadInterval
+from syncscan.model.slice_names import is_loader, is_optimizer
+from syncscan.model.trace import Category
 
 LEAST_LAUNCHES = 50
 """Fewer launches aren't worth a graph, whose own call costs the host as much as some of them."""
@@ -36,8 +36,6 @@ class Capturable(msgspec.Struct, frozen=True):
     calls: Int64
     host: tuple[ThreadInterval, ...]
     """On each launching thread: from the first call's begin to the last one's end."""
-    ended_by: int
-    """Index in `GraphBreaks` of the break after it; the number of breaks if there is none."""
 
     @property
     def length_ns(self) -> int:
@@ -78,16 +76,11 @@ def capturable(context: Context, calls: Int64, breaks: GraphBreaks) -> list[Capt
     if not len(calls):
         return []
     part = np.searchsorted(breaks.at, context.trace.slices.ts[calls], side="right")
-    cuts = np.flatnonzero(np.diff(part)) + 1
-    ended_by = part[np.concatenate([[0], cuts])].tolist()
-    return [
-        Capturable(group, tuple(intervals_of(context, group)), behind)
-        for group, behind in zip(np.split(calls, cuts), ended_by, strict=True)
-        if len(group) >= LEAST_LAUNCHES
-    ]
+    groups = np.split(calls, np.flatnonzero(np.diff(part)) + 1)
+    return [Capturable(group, tuple(_intervals(context, group))) for group in groups if len(group) >= LEAST_LAUNCHES]
 
 
-def intervals_of(context: Context, calls: Int64) -> Iterator[ThreadInterval]:
+def _intervals(context: Context, calls: Int64) -> Iterator[ThreadInterval]:
     """Yield for each thread with some of these calls the interval from the first one's begin to the last one's end."""
     s = context.trace.slices
     for track in distinct(s.track[calls]).tolist():
@@ -136,58 +129,6 @@ def _launching(context: Context) -> Int64:
     return np.concatenate([ops, np.array(alone, np.int64), calls])
 
 
-class LaunchRun(msgspec.Struct, frozen=True):
-    """Launches of one phase within a part that a graph can hold: rows of their calls, in time order."""
-
-    step: int
-    phase: Phase
-    calls: Int64
-    host: tuple[ThreadInterval, ...]
-    """On each launching thread: from the first call's begin to the last one's end."""
-    parameters: int
-    """Number of parameters whose gradients are accumulated meanwhile."""
-    ended_by: int
-    """Index in `GraphBreaks` of the break after the part; NONE if the part continues with another phase."""
-
-
-Changes = Callable[[Sequence[LaunchRun]], tuple[Change, ...]]
-"""Function from runs of launches to the changes that a graph or a compile makes to the step."""
-
-
-def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval] = ()) -> list[LaunchRun]:
-    """Return the launches of the parts, split where the phase changes, in time order."""
-    if not parts:
-        return []
-    s, trace = context.trace.slices, context.trace
-    codes = _phases(context, np.concatenate([part.calls for part in parts]))
-    steps = context.step_of([s.ts[p.calls[0]] for p in parts])
-    gradients = np.sort(s.ts[trace.where(is_gradient, Category.CPU_OP)])
-    borders = np.array([begin for _, begin, _ in elsewhere], np.int64)
-    ends, split = np.cumsum([len(part.calls) for part in parts])[:-1], list[LaunchRun]()
-    for part, step, phase_codes in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
-        segment = np.searchsorted(borders, s.ts[part.calls])
-        runs = np.split(np.arange(len(phase_codes)), np.flatnonzero(np.diff(phase_codes) | np.diff(segment)) + 1)
-        for run in runs:
-            host = tuple(intervals_of(context, part.calls[run]))
-            held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])
-            phase, last = _PHASES[int(phase_codes[run[0]])], run is runs[-1]
-            parameters = int(held[1] - held[0])
-            split.append(LaunchRun(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
-    return split
-
-
-def segments(context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, changes: Changes) -> tuple[Segment, ...]:
-    """Return segments, each of the runs at the same place of every step, longest first."""
-    groups: dict[tuple[Phase, int], list[LaunchRun]] = defaultdict(list)
-    met: dict[tuple[int, Phase], int] = defaultdict(int)
-    for run in runs:
-        groups[run.phase, met[run.step, run.phase]].append(run)
-        met[run.step, run.phase] += 1
-    findings = _by_call(context)
-    listed = [_segment(context, members, breaks, findings, changes) for members in groups.values()]
-    return tuple(sorted(listed, key=lambda segment: -segment.host_us))
-
-
 def splits(context: Context, breaks: GraphBreaks) -> tuple[Split, ...]:
     """Return the kinds of breaks between the first and the last launch of a step, most frequent first."""
     at = context.trace.slices.ts[context.launch_calls]
@@ -204,39 +145,6 @@ def splits(context: Context, breaks: GraphBreaks) -> tuple[Split, ...]:
         groups[finding.id if finding else _what(context, breaks, place, findings)].append(place)
     listed = [_split(context, breaks, places, findings) for places in groups.values()]
     return tuple(sorted(listed, key=lambda split: (-split.per_step, split.what)))
-
-
-def _segment(
-    context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, findings: dict[int, Finding], changes: Changes
-) -> Segment:
-    length = sum(max(i.end for i in run.host) - min(i.begin for i in run.host) for run in runs)
-    ends = [run.ended_by for run in runs if 0 <= run.ended_by < len(breaks.at)]
-    return Segment(
-        phase=runs[0].phase,
-        launches=sum(len(run.calls) for run in runs) / context.count,
-        host_us=length / context.count / 1e3 * context.host_scale,
-        ended_by=_what(context, breaks, ends[0], findings) if ends else "",
-        changes=changes(runs),
-    )
-
-
-_PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER)
-
-
-def _phases(context: Context, calls: Int64) -> Int64:
-    """Return the index of each call's phase in `_PHASES`."""
-    trace, s = context.trace, context.trace.slices
-    backward = trace.where(is_backward, Category.CPU_OP)
-    scopes = trace.where(is_optimizer, Category.ANNOTATION)
-    tracks = s.track[calls]
-    optimizers = np.array(without_closures(context, scopes.tolist()), np.int64)
-    codes = np.full(len(calls), 0 if len(backward) else 3, np.int64)
-    for code, rows in ((1, backward), (2, optimizers)):
-        for track in distinct(tracks).tolist():
-            own = rows[s.track[rows] == track]
-            within = Cover(*union(s.ts[own], s.end[own]))
-            codes[(tracks == track) & within.holds(s.ts[calls])] = code
-    return codes
 
 
 def _split(context: Context, breaks: GraphBreaks, places: Sequence[int], findings: dict[int, Finding]) -> Split:

@@ -103,22 +103,6 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
     """Pause of launches, µs per step as recorded."""
 
 
-class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """Launches of one phase that a graph can hold without interruption, at the same place in each step."""
-
-    phase: Phase
-    """Forward, backward or optimizer; other where a step has no backward pass."""
-    launches: float
-    """Launches per step."""
-    host_us: float
-    """Time from the first launch to the end of the last, µs per step without the profiler."""
-    ended_by: str
-    """The event that ends it; empty where another phase follows or the step ends."""
-    changes: tuple[Change, ...]
-    """The step without these launches, as in `Habit`."""
-    gain: HabitGain | None = None
-
-
 class Habit(msgspec.Struct, frozen=True):
     """A habit of a program, with the numeric evidence. Times are means per step in µs.
 
@@ -138,8 +122,6 @@ class Habit(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     gain: HabitGain | None = None
     severity: Severity = Severity.LOW
-    segments: tuple[Segment, ...] = ()
-    """For launches: those that graphs can hold, longest first. Their single savings needn't add up to the gain."""
     splits: tuple[Split, ...] = ()
     """For launches: what prevents one graph for the whole step, most frequent first."""
     sampled: SampledTime | None = None

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, Source, Use
-from syncscan.model.habit import Area, Basis, Habit, Segment, Split
+from syncscan.model.habit import Area, Basis, Habit, Split
 from syncscan.model.likeness import Counterpart
 from syncscan.model.race import Race
 from syncscan.report.document import Range, about
@@ -104,17 +104,6 @@ def race_document(race: Race) -> RaceDocument:
     return RaceDocument(**asdict(race), **asdict(race.text))
 
 
-class SegmentDocument(Struct, frozen=True):
-    """Launches that one CUDA graph can contain."""
-
-    phase: Phase
-    launches: float
-    host_us: Annotated[float, about("from the start of the first to the end of the last")]
-    ended_by: Annotated[str, about("what ends it; empty for the next phase or the end of the step")]
-    recoverable_us: float | None
-    recoverable_range_us: Range | None
-
-
 class HabitDocument(Struct, frozen=True):
     """A cause of a slow step that isn't a sync."""
 
@@ -127,7 +116,6 @@ class HabitDocument(Struct, frozen=True):
     op: str
     per_step: float
     evidence: Annotated[tuple[str, ...], about("numeric evidence")]
-    segments: Annotated[tuple[SegmentDocument, ...], about("launches that graphs can contain")]
     splits: Annotated[tuple[Split, ...], about("what separates the graphs")]
     cost_us: Annotated[float | None, about("measured")]
     recoverable_us: float | None
@@ -151,7 +139,6 @@ def habit_document(h: Habit) -> HabitDocument:
         op=h.op,
         per_step=h.per_step,
         evidence=h.evidence,
-        segments=tuple(_segment(segment) for segment in h.segments),
         splits=h.splits,
         cost_us=h.cost_us,
         recoverable_us=gain.recoverable_us if gain else None,
@@ -161,16 +148,4 @@ def habit_document(h: Habit) -> HabitDocument:
         why=a.why,
         fix=a.fix,
         when_fine=a.when_fine,
-    )
-
-
-def _segment(segment: Segment) -> SegmentDocument:
-    gain = segment.gain
-    return SegmentDocument(
-        phase=segment.phase,
-        launches=segment.launches,
-        host_us=segment.host_us,
-        ended_by=segment.ended_by,
-        recoverable_us=gain.recoverable_us if gain else None,
-        recoverable_range_us=gain.range_us if gain else None,
     )

@@ -8,15 +8,14 @@ from pathlib import PurePath
 import msgspec
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Phase, Severity
-from syncscan.model.habit import Basis, Habit, Segment, Split
+from syncscan.model.finding import Severity
+from syncscan.model.habit import Basis, Habit, Split
 from syncscan.report.phrases import figure, spread
-from syncscan.report.units import duration, within
 
 SHOWN = 5
 """Habits that a report shows by default."""
 SHOWN_PARTS = 4
-"""Segments of launches, and things between them, that a line names."""
+"""Things between launches that a line names."""
 TITLE = "Other costs"
 
 
@@ -44,8 +43,6 @@ class HabitText(msgspec.Struct, frozen=True, kw_only=True):
     doubt: str
     """Range of the gain; empty where there is no doubt."""
     evidence: str
-    segments: tuple[str, ...]
-    """Launches that graphs can hold, each with its own saving."""
     splits: tuple[SplitText, ...]
     why: str
     fix: str
@@ -78,7 +75,6 @@ def _habit_text(habit: Habit, step_us: float, numbers: dict[str, int]) -> HabitT
         if gain.basis is Basis.UPPER_BOUND
         else spread(gain.range_us, step_us),
         evidence="; ".join(habit.evidence),
-        segments=tuple(map(_segment, habit.segments)),
         splits=tuple(SplitText(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),
         why=advice.why,
         fix=advice.fix,
@@ -98,9 +94,7 @@ def facts(habit: HabitText) -> list[tuple[str, str]]:
 
 
 def graphs(habit: HabitText, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
-    """Yield what CUDA graphs can hold of a step's launches, and what separates the graphs, each with its label."""
-    if habit.segments:
-        yield "alone", _list_text(habit.segments, most)
+    """Yield what separates the CUDA graphs that can hold a step's launches, with its label."""
     if habit.splits:
         yield "prevents a single graph", _list_text([split.text for split in habit.splits], most)
 
@@ -108,13 +102,6 @@ def graphs(habit: HabitText, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str
 def _list_text(names: Sequence[str], most: int) -> str:
     more = f"; and {len(names) - most} more" if len(names) > most else ""
     return "; ".join(names[:most]) + more
-
-
-def _segment(segment: Segment) -> str:
-    phase = "" if segment.phase is Phase.OTHER else f"{segment.phase.value}: "
-    saved = f" saves {within(segment.gain.recoverable_us, segment.gain.range_us)}" if segment.gain else ""
-    end = f", up to {segment.ended_by}" if segment.ended_by else ""
-    return f"{phase}{segment.launches:.0f} launches in {duration(segment.host_us)}{saved}{end}"
 
 
 def _split(split: Split) -> str:

@@ -54,7 +54,7 @@ MAX_PHASES = 50
 HUES = 6
 """Phases of the run with a color of their own."""
 MAX_PARTS = 12
-"""Segments of launches, and things between them, in a habit's card."""
+"""Things between launches in a habit's card."""
 _SCRIPTS = (
     "columns.js",
     "view.js",
@@ -255,11 +255,10 @@ def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:
         "confidence": habit.confidence,
         "evidence": shown(habit.evidence, 900),
         "unplaced": page.unplaced.get(habit.id, ""),
-        "segments": [shown(segment, 200) for segment in habit.segments[:MAX_PARTS]],
         "splits": [
             (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in habit.splits[:MAX_PARTS]
         ],
-        "more": max(len(habit.segments), len(habit.splits)) > MAX_PARTS,
+        "more": len(habit.splits) > MAX_PARTS,
         "why": shown(habit.why, 1500),
         "fix": shown(habit.fix, 1500),
         "when_fine": shown(habit.when_fine, 1500),

@@ -13,8 +13,6 @@ from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
-SHOWN_SEGMENTS = 5
-"""Number of launch segments that get their own projection, as a replay takes a few ms."""
 SURE = 0.5
 """Least part of a replay's saving to which its range extends."""
 
@@ -33,13 +31,9 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
     observed_us, least = step.calibration.observed_ns / 1e3, REPEATABILITY * step.before.period * step.unit
     gained = []
     for habit in habits:
-        segments = [
-            replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in habit.segments[:SHOWN_SEGMENTS]
-        ]
-        telling = tuple(s for s in segments if s.gain and s.gain.recoverable_us >= least)
         gain = _gain(projector, step, habit.changes, habit.cost_us) if habit.changes else habit.gain
         severity = gain.severity(observed_us) if habit.changes and gain else habit.severity
-        gained.append(replace(habit, gain=gain, severity=severity, segments=telling))
+        gained.append(replace(habit, gain=gain, severity=severity))
     measurable = [h for h in gained if h.gain is None or h.gain.recoverable_us >= least]
     return tuple(sorted(measurable, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syncscan.facts.device_work import share_in_all_steps
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
-from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain, Segment
+from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain
 from syncscan.model.projection import Projection
 from syncscan.model.states import (
     COMPILE,
@@ -94,13 +94,9 @@ def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
     if habit.gain is None:
         return habit
     if _best(obstacles, removed=True) == EAGER:
-        return replace(habit, gain=None, segments=tuple(replace(segment, gain=None) for segment in habit.segments))
+        return replace(habit, gain=None)
     bound = max(habit.gain.recoverable_us, habit.gain.range_us[1])
-    return replace(
-        habit,
-        gain=HabitGain(bound, (0.0, bound), Basis.UPPER_BOUND),
-        segments=tuple(replace(segment, gain=None) for segment in habit.segments),
-    )
+    return replace(habit, gain=HabitGain(bound, (0.0, bound), Basis.UPPER_BOUND))
 
 
 def _worth(projector: Projector) -> bool:
@@ -183,28 +179,4 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     gain = HabitGain(likely[0], (min(low), max(high)), Basis.REPLAY)
     if gain.recoverable_us < REPEATABILITY * base:
         gain = replace(gain, recoverable_us=0.0)
-    reached = base - min(projector.joint(way).projection([]).predicted_us for way in (GRAPH, best))
-    return replace(
-        habit,
-        gain=gain,
-        changes=(projector.joint(ways[0]).change([]),),
-        segments=() if states.eager_frames else _within(habit.segments, min(max(0.0, reached), most)),
-        severity=gain.severity(base),
-    )
-
-
-def _within(segments: Sequence[Segment], most_us: float) -> tuple[Segment, ...]:
-    """Return the segments, whose gains come to no more than all launches of the step together gain."""
-    gains = [segment.gain for segment in segments if segment.gain]
-    total = sum(gain.recoverable_us for gain in gains)
-    if total <= most_us:
-        return tuple(segments)
-    return tuple(
-        replace(segment, gain=_scaled(segment.gain, most_us / total)) if segment.gain else segment
-        for segment in segments
-    )
-
-
-def _scaled(gain: HabitGain, factor: float) -> HabitGain:
-    low, high = gain.range_us
-    return replace(gain, recoverable_us=gain.recoverable_us * factor, range_us=(low * factor, high * factor))
+    return replace(habit, gain=gain, changes=(projector.joint(ways[0]).change([]),), severity=gain.severity(base))

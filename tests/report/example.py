@@ -20,7 +20,7 @@ from syncscan.model.finding import (
     Source,
     SyncPoint,
 )
-from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Segment, Split
+from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Split
 from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
 from syncscan.model.remedy import Remedy
 from syncscan.model.step import Bound, Outlook, ShareBasis, StepSummary
@@ -86,17 +86,6 @@ LAUNCHES = Habit(
     cost_us=4_000.0,
     gain=HabitGain(3_000.0, (2_000.0, 3_500.0), Basis.REPLAY),
     severity=Severity.HIGH,
-    segments=(
-        Segment(
-            phase=Phase.BACKWARD,
-            launches=130,
-            host_us=1_560.0,
-            ended_by="",
-            changes=(),
-            gain=HabitGain(1_000.0, (500.0, 1_500.0), Basis.REPLAY),
-        ),
-        Segment(phase=Phase.FORWARD, launches=110, host_us=1_320.0, ended_by="aten::nonzero in mask", changes=()),
-    ),
     splits=(
         Split(
             what="aten::nonzero in mask",
@@ -116,7 +105,6 @@ TIMED = replace(
     gain=None,
     severity=Severity.MEDIUM,
     scope=(),
-    segments=(),
     splits=(),
 )
 
@@ -377,9 +365,8 @@ def hostile(text: str) -> Analysis:
 def hostile_habit(text: str) -> Habit:
     """A habit in which every name and every word is this one."""
     words = replace(LAUNCHES.advice, title=text, why=text, fix=text, when_fine=text)
-    segments = tuple(replace(s, ended_by=text) for s in LAUNCHES.segments)
     splits = tuple(replace(s, what=text, source=Source(text, 3, text, exact=True)) for s in LAUNCHES.splits)
-    return replace(LAUNCHES, advice=words, scope=(text,), op=text, evidence=(text,), segments=segments, splits=splits)
+    return replace(LAUNCHES, advice=words, scope=(text,), op=text, evidence=(text,), splits=splits)
 
 
 def hostile_host(text: str) -> Host:

@@ -6,8 +6,8 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from syncscan.model.finding import Phase, Source
-from syncscan.model.habit import Basis, Segment, Split
+from syncscan.model.finding import Source
+from syncscan.model.habit import Basis, Split
 from syncscan.report import habits as report
 from syncscan.report import render
 from syncscan.report.finding_json import habit_document
@@ -40,13 +40,11 @@ def test_the_innermost_scope_says_where():
     ]
 
 
-def test_launches_that_a_graph_can_hold_are_reported_with_what_each_part_saves_and_what_splits_them():
-    """Phase, launches, host time, saving; what ends a part; the line and how often."""
+def test_what_splits_a_step_is_reported_with_its_line():
+    """And how often it comes per step."""
     twice = replace(LAUNCHES.splits[0], per_step=2)
     (habit,) = told(replace(LAUNCHES, splits=(twice,)))
     assert dict(report.graphs(habit)) == {
-        "alone": "backward: 130 launches in 1.56 ms saves 1.0 ms; forward: 110 launches in 1.32 ms, up to"
-        " aten::nonzero in mask",
         "prevents a single graph": "aten::nonzero in mask (detect.py:42), 2 per step",
     }
 
@@ -73,7 +71,6 @@ def test_each_is_shown_with_what_proves_it_and_what_to_do(form):
     shown = " ".join(render(typical(), form, **options).replace("\\", "").replace("&#34;", '"').split())
     for words in (
         "420 launches per step; the device is busy 76% of it",
-        "backward: 130 launches in 1.56 ms saves 1.0 ms",
         "aten::nonzero in mask (detect.py:42)",
         'torch.compile(mode="reduce-overhead") or a CUDA graph',
         "distorts the measurement",
@@ -96,21 +93,10 @@ def test_a_fix_is_not_reported_twice_on_a_screen():
     assert render(leads, "text").count("reduce-overhead") == 1
 
 
-def test_the_json_holds_segments_and_splits():
+def test_the_json_holds_what_splits_a_step():
     """In µs a step, null where nothing is known."""
-    backward, _ = LAUNCHES.segments
-    forward = Segment(phase=Phase.FORWARD, launches=110, host_us=1320, ended_by="a read", changes=())
     read = Split(what="a read", source=Source("a/train.py", 7, "f", True), finding="id", per_step=2, us=0)
-    document = to_builtins(habit_document(replace(LAUNCHES, segments=(backward, forward), splits=(read,))))
-    assert document["segments"][1] == {
-        "phase": "forward",
-        "launches": 110,
-        "host_us": 1320,
-        "ended_by": "a read",
-        "recoverable_us": None,
-        "recoverable_range_us": None,
-    }
-    assert document["segments"][0]["recoverable_range_us"] == (500.0, 1500.0)
+    document = to_builtins(habit_document(replace(LAUNCHES, splits=(read,))))
     source = {"file": "a/train.py", "line": 7, "function": "f", "exact": True}
     assert document["splits"] == ({"what": "a read", "source": source, "finding": "id", "per_step": 2, "us": 0},)
 

@@ -44,7 +44,7 @@ OTHER, FORWARD, BACKWARD = (frozenset({phase}) for phase in (Phase.OTHER, Phase.
 def habit(us: float = 300.0, phase: Phase = Phase.OTHER, in_ops: bool = False, activity: str = "logs") -> Habit:
     """A habit that only samples show, in one phase."""
     sampled = SampledTime(activity, ((phase, us),), in_ops=in_ops)
-    return replace(LAUNCHES, id=f"logging-{activity}", segments=(), splits=(), sampled=sampled)
+    return replace(LAUNCHES, id=f"logging-{activity}", splits=(), sampled=sampled)
 
 
 def analysis(*habits: Habit, unprofiled_us: float = 1000.0, op_us: float = 20.0) -> Analysis:

@@ -61,18 +61,3 @@ def test_a_habit_below_that_is_found_and_not_listed() -> None:
     result, _ = habits.find(analysis.trace, analysis.findings, analysis.step)
     assert [h.rule for h in result] == ["fp32-matmul"]
     assert analysis.habits == ()
-
-
-def test_of_many_segments_the_five_that_launch_the_most_are_projected() -> None:
-    """A read-back of its own behind each of eight: the first has 105 launches, each next one 5 more."""
-    t, lasts = TraceBuilder(), 13_000
-    t.metadata["syncscan"] = {"unprofiled_step_us": float(lasts)}
-    for start in t.steps(3, lasts=lasts):
-        at = start + 5
-        for launches in range(105, 145, 5):
-            for k in range(launches):
-                t.launch("kernel", at=at + 12 * k, lasts=1)
-            with t.scope(f"part {launches}", at + 12 * launches, at + 12 * launches + 15):
-                at = t.sync("aten::item", at=at + 12 * launches + 5, wait=2) + 5
-    (result,) = [h for h in api.analyze_trace(t.trace()).habits if h.rule == "launch-bound"]
-    assert [s.launches for s in result.segments] == [141, 136, 131, 126, 121]

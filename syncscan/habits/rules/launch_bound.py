@@ -1,9 +1,12 @@
-"""Yield the habit for many short kernels in a step that is certainly launch-bound, as far as graphs hold them."""
+"""Yield the habit for many short kernels in a step that is certainly launch-bound, as far as graphs hold them.
+
+Its changes take all of their host time out, which is the most that any way to launch them saves; `whatif.joint` has
+what a compile leaves of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,17 +17,13 @@ from syncscan.habits.graph_readiness import (
     LEAST_LAUNCHES,
     Capturable,
     GraphBreaks,
-    LaunchRun,
     capturable,
-    runs_of,
-    segments,
     splits,
 )
 from syncscan.habits.optimizers import find_looping_optimizer, zeroed_gradients
 from syncscan.habits.parameter_loops import parameter_loops
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
-from syncscan.model.finding import Phase
 from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
@@ -56,20 +55,11 @@ SMALL_NS = 50_000
 """Longest mean kernel whose launch can delay it."""
 WHOLE = 0.95
 """Least part of a step's launches that one graph must hold to hold the step."""
-CALL_NS, PARAMETER_NS = 100_000, 20_000
-"""Host time of a compiled network per pass, and in backward per parameter, whose gradient is accumulated outside of the
-graph. A network of 96 parameters left 2.3 of its 4.9 ms (H200, torch 2.11, 2026-11-22: `mlp_logged` of
-`benchmarks/launches.py`)."""
 WORTH_NS = 1_200_000
 """Shortest part worth compiling: a small network under a trainer got slower (6.9 → 7.5 ms, H200)."""
-COSTS, FUSED = (1.0, 1.5, 0.0), (1 / 2, 1.0, 1 / 3)
-"""Remaining part of such a call's cost, and of device time, which a compile fuses and a graph only launches:
-likely, with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4 (H200,
-torch 2.11), which its launches alone don't explain."""
-GRAPH_FUSED = 1 / 2
-"""Least remaining part of device time, with gaps, if one graph or compile holds the whole step: a denoiser
-with 3.5 ms of kernels and 14.5 ms per step took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of
-`benchmarks/launches.py`)."""
+FUSED = 1 / 2
+"""Least part of device time, with gaps, that a compile leaves: a denoiser with 3.5 ms of kernels and 14.5 ms per step
+took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of `benchmarks/launches.py`)."""
 STEADY = 0.9
 """Least part of a step's launches that all steps have; with less, shapes or control flow change, and no graph holds
 them (1.0 in 56 recordings of programs that don't change)."""
@@ -92,19 +82,15 @@ def find(context: Context) -> Iterable[Habit]:
     saved = min(took, context.period_us) - context.length_us(kernels.tolist())
     if mean_ns > SMALL_NS or saved < 5 * context.notable_us:
         return
-    runs = runs_of(context, parts, elsewhere)
+    host = tuple(interval for part in parts for interval in part.host)
     habit = context.habit(
         advice_of("launch-bound") if in_one_graph else replace(advice_of("launch-bound"), fix=PARTLY),
         [],
         took,
         _evidence(context, parts, took, mean_ns, in_one_graph),
-        _changes(context, in_one_graph, runs),
+        [Change(host=host), Change(host=host, work=tuple((row, FUSED) for row in kernels.tolist()))],
     )
-    yield replace(
-        habit,
-        segments=segments(context, runs, breaks, partial(_changes, context, False)),
-        splits=splits(context, breaks),
-    )
+    yield replace(habit, splits=splits(context, breaks))
 
 
 def _evidence(
@@ -119,7 +105,7 @@ def _evidence(
     ]
 
 
-def _calls(parts: Sequence[Capturable] | Sequence[LaunchRun]) -> Int64:
+def _calls(parts: Sequence[Capturable]) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
 
 
@@ -133,35 +119,6 @@ def _took(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[Thr
 
 def _holds(part: Capturable, other: ThreadInterval) -> bool:
     return min(i.begin for i in part.host) <= other.begin and other.end <= max(i.end for i in part.host)
-
-
-def _changes(context: Context, in_one_graph: bool, runs: Sequence[LaunchRun]) -> tuple[Change, ...]:
-    """Return the step without these launches: as one graph if it holds all of it, and as a compiled network.
-
-    An optimizer isn't compiled with its network; only a graph of the whole step saves its launches.
-    """
-    kernels = _kernels(context, _calls(runs))
-    if not in_one_graph:
-        return tuple(_compiled(context, runs, kernels, k, stay) for k, stay in zip(COSTS, FUSED, strict=True))
-    host = tuple(interval for run in runs for interval in run.host)
-    work = tuple((row, GRAPH_FUSED) for row in kernels.tolist())
-    network = [run for run in runs if run.phase is not Phase.OPTIMIZER]
-    return Change(host=host), Change(host=host, work=work), _compiled(context, network, kernels, max(COSTS), 1.0)
-
-
-def _compiled(context: Context, runs: Sequence[LaunchRun], kernels: Int64, costs: float, stay: float) -> Change:
-    """Return the change to one call per run, which costs `costs` times the usual, with kernels fused."""
-    host = (
-        interval._replace(begin=min(interval.begin + _call_ns(context, run, costs), interval.end))
-        for run in runs
-        for interval in run.host
-    )
-    return Change(host=tuple(host), work=tuple((row, stay) for row in kernels.tolist() if stay < 1.0))
-
-
-def _call_ns(context: Context, run: LaunchRun, costs: float) -> int:
-    """Return the host time of a compiled call that replaces the run, on the scale of the recording."""
-    return int(costs * (CALL_NS + PARAMETER_NS * run.parameters) / context.host_scale)
 
 
 def _kernels(context: Context, calls: Int64) -> Int64:
