@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from syncscan.capture.trial_process import main
 main()
 """
 """Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""
+CODE_CACHES = "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"
+"""Variables that say where torch and Triton store compiled code. A scratch copy would lose it, and a compiled program
+take a minute and more for each pair (locuslab/TCN, karpathy/makemore under `reduce-overhead` on an H200)."""
 SHOWN = 15
 """Lines of a failed program's output that are shown."""
 NO_STEPS = """\
@@ -58,6 +62,7 @@ class Trial:
         seeded: of how many seeded steps a fingerprint is wanted; 0 to time steps.
         rounded: with parameters moved by a rounding error.
         delayed: with each non-blocking copy delayed on the device.
+        environment: variables that it gets besides those of this process.
         in_place: writing into the user's files, not into a scratch copy.
     """
 
@@ -66,6 +71,7 @@ class Trial:
         program: ComparedProgram,
         deadline: float,
         *,
+        environment: Mapping[str, str] | None = None,
         in_place: bool = False,
         seeded: int = 0,
         rounded: bool = False,
@@ -86,8 +92,11 @@ class Trial:
             "layers": [str(folder) for folder in self._scratch.folders] if self._scratch else [],
         }
         root = str(Path(__file__).parents[2])
+        # With a fixed hash seed, unless the user sets one, sets have the same order in both programs.
         command = [sys.executable, "-c", BOOT.format(root=root), json.dumps(order)]
-        self._process = ChildProcess(command, program.folder, environment())
+        self._process = ChildProcess(
+            command, program.folder, {"PYTHONHASHSEED": "0", **os.environ, **(environment or {})}
+        )
 
     def ready(self) -> int:
         """Wait until the program has warmed up; return how many steps come before the timed ones of a turn."""
@@ -163,6 +172,7 @@ class Trials:
     def __init__(self, programs: Mapping[Side, ComparedProgram], limit_s: float, in_place: bool = False) -> None:
         self._programs, self._deadline, self._in_place = programs, time.monotonic() + limit_s, in_place
         self._open: list[Trial] = []
+        self._compiled = tempfile.TemporaryDirectory(prefix="syncscan-compiled-", ignore_cleanup_errors=True)
 
     def __enter__(self) -> Trials:
         return self
@@ -170,17 +180,21 @@ class Trials:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         for trial in self._open:
             trial.close(grace_s=0)
+        self._compiled.cleanup()
 
     def open(self, side: Side, **options: Any) -> Trial:
         """Start a program in a fresh process, with options as `Trial` has them."""
-        trial = Trial(self._programs[side], self._deadline, in_place=self._in_place, **options)
+        environment = {} if self._in_place else self._code_caches()
+        trial = Trial(self._programs[side], self._deadline, environment=environment, in_place=self._in_place, **options)
         self._open.append(trial)
         return trial
 
-
-def environment() -> dict[str, str]:
-    """Return the environment with a fixed hash seed, unless the user sets one, so that sets have the same order."""
-    return {"PYTHONHASHSEED": "0", **os.environ}
+    def _code_caches(self) -> dict[str, str]:
+        """Return where programs store what they compile, as scratch copies pass it through: else each compiles anew."""
+        folders = {name: Path(self._compiled.name, name) for name in CODE_CACHES if not os.environ.get(name)}
+        for folder in folders.values():
+            folder.mkdir(exist_ok=True)
+        return {name: str(folder) for name, folder in folders.items()}
 
 
 def _fingerprint(answer: Mapping[str, Any]) -> Fingerprint:

@@ -77,6 +77,24 @@ def test_steps_are_timed_and_compared(trials: Trials, folder: Path) -> None:
     assert (folder / "ended").exists()
 
 
+def test_compiled_code_is_stored_for_the_next_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the comparison is over: a process that compiles anew for each pair would take all the time there is."""
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    (folder / "compiles.py").write_text(
+        "import os, pathlib, torch\n"
+        "stored = pathlib.Path(os.environ['TORCHINDUCTOR_CACHE_DIR'], 'kernel')\n"
+        "def before():\n"
+        "    seen = torch.ones(1) * stored.exists()\n"
+        "    stored.touch()\n"
+        "    return lambda: seen\n"
+    )
+    with Trials({Side.BEFORE: program("compiles.py:before")}, 60.0) as trials:
+        for stored in (0.0, 1.0):
+            trial = trials.open(Side.BEFORE, seeded=1)
+            assert trial.fingerprint()[0].losses[0].numbers[0][0] == stored
+            trial.close()
+
+
 def test_a_program_writes_into_a_copy_of_the_users_files(folder: Path) -> None:
     """Both sides begin from the same state, and what they write is gone afterwards; trackers are off in them."""
     (folder / "functions.py").write_text(
