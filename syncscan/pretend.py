@@ -14,12 +14,10 @@ import sys
 from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
-from syncscan.dryrun.compiles import NO_GPU, Compiles
 from syncscan.dryrun.device_kinds import kind_of
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_parts import ProgramPart, parts_of, run_of
@@ -34,9 +32,8 @@ if TYPE_CHECKING:
 class Pretended:
     """A block that runs on a simulated GPU; afterwards, the syncs that it would have made."""
 
-    def __init__(self, explain_compile: bool = False, device: str = "cuda") -> None:
-        self._compiles = Compiles() if explain_compile else None
-        self._pretence = Pretence(self._compiles, kind_of(device))
+    def __init__(self, device: str = "cuda") -> None:
+        self._pretence = Pretence(kind_of(device))
         self._trace: bytes | None = None
         self._parts: list[ProgramPart] = []
         self._of_parts: list[bytes] = []
@@ -60,9 +57,6 @@ class Pretended:
         self._pretence.end()
         if isinstance(error, Exception):
             self.failed(error)
-        session = self._pretence.session
-        if session is not None and self._compiles is not None:
-            session.compiled = self._explained()
         self.conclude()
 
     def conclude(self) -> None:
@@ -74,22 +68,6 @@ class Pretended:
             self._parts = parts_of(session.paths)
             self._trace = session.trace(without=frozenset[int]().union(*(part.waits for part in self._parts)))
             self._of_parts = [session.trace(part) for part in self._parts]
-
-    def _explained(self) -> dict[str, Any]:
-        """Return what dynamo says of the kept calls, as a trace stores it."""
-        from syncscan.capture.compiling import Compiling
-
-        compiles = self._compiles or Compiles()
-        listening = Compiling()
-        try:
-            notes = compiles.repeat()
-            record = listening.record(tried=compiles.tried, notes=notes)
-            real = tuple(e for e in record.events if not any(reason in e.reason for reason in NO_GPU))
-            record = msgspec.structs.replace(record, events=real)
-        finally:
-            listening.close()
-        made: dict[str, Any] = msgspec.to_builtins(record)
-        return made
 
     def step(self) -> None:
         """Mark the begin of a step; what came before the first one then counts as preparation."""
@@ -187,15 +165,13 @@ class Pretended:
         return tuple(session.coverage()) if session else ()
 
 
-def pretend_gpu(explain_compile: bool = False, device: str = "cuda") -> Pretended:
+def pretend_gpu(device: str = "cuda") -> Pretended:
     """Return a context manager: code inside sees one device, and runs on the CPU with real values.
 
     Args:
-        explain_compile: ask dynamo afterwards where it would break what the block compiles, or else its modules; their
-            first calls are made once more for that, on the CPU.
         device: the type that the device has for torch: "cuda", "xpu" or "mps".
 
     Raises:
         UsageError: no such device can be simulated.
     """
-    return Pretended(explain_compile, device)
+    return Pretended(device)

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from syncscan.capture import fork
-from syncscan.capture.compiling import COMPILES_NOTHING, FAILED, Compiling
+from syncscan.capture.compiling import FAILED, compile_record, remember_all
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
@@ -120,7 +120,7 @@ class Runner:
         explain: bool = False,
         loops: bool = True,
     ) -> None:
-        self._compiling = Compiling() if explain else None
+        self._forget = remember_all() if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
         self._rounds_of = ""
         """The loop or call whose rounds are steps, if no optimizer steps."""
@@ -146,11 +146,11 @@ class Runner:
         self._unhook()
         if self._own is not None:
             self._own.close()
-        if self._compiling is not None:
-            record = self._compiling.record(notes=[] if self._compiling.heard else [COMPILES_NOTHING])
-            self._compiling.close()
+        if self._forget is not None:
+            self._forget()
+            compiled = msgspec.to_builtins(compile_record())
             for session in (*self._scripts, *([self._own] if self._own is not None else [])):
-                session.add({"compiled": msgspec.to_builtins(record)}, FAILED)
+                session.add({"compiled": compiled}, FAILED)
 
     def result(self, ended: Exit) -> ScriptRun:
         own = [self._own] if self._own is not None and not self._scripts else []
@@ -182,8 +182,6 @@ class Runner:
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """Handle an optimizer's step; without an active capture it only counts."""
-        if self._compiling is not None:
-            self._compiling.refresh()
         if self._scripts or os.getpid() != self._pid:
             return
         session = self._own
@@ -217,8 +215,6 @@ class Runner:
         self._say(f"No optimizer has stepped so far: {what} counts as a step.")
 
     def _round_ended(self) -> None:
-        if self._compiling is not None:
-            self._compiling.refresh()
         if self._scripts or os.getpid() != self._pid or not self._rounds_of:
             return
         self._steps += 1
@@ -234,7 +230,7 @@ class Runner:
         """Open the capture with the script's first step; its errors don't concern the script."""
         self._own = self._make_session()
         self._own.finished = self._finish
-        self._own.grows = self._compiling is not None
+        self._own.grows = self._forget is not None
         try:
             self._own.__enter__()
         except SyncscanError as error:
@@ -267,7 +263,7 @@ class Runner:
             self._scopes.unwatch()
         self._repeats.close()
         session.finished = self._finish
-        session.grows = self._compiling is not None
+        session.grows = self._forget is not None
         self._scripts.append(session)
 
     def _finish(self) -> None:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
 
 DEVICE = "Type that the simulated device has for torch; what differs from CUDA is reported."
-EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and dynamo's reasons: the first calls of
-the compiled functions, or of the modules if nothing is compiled, are repeated on the CPU."""
 
 
 STOPS = 100
@@ -63,13 +61,9 @@ class _Reported(NamedTuple):
 @verbose_option
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
 @click.option("--device", type=click.Choice(["cuda", "xpu", "mps"]), default="cuda", show_default=True, help=DEVICE)
-@click.option("--explain-compile", is_flag=True, help=EXPLAIN_COMPILE)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(
-    Need("verbose", "form", ("text",)),
-    Need("explain_compile", "form", ("text", "json", "markdown", "html")),
-)
+@needs(Need("verbose", "form", ("text",)))
 def command(
     module: bool,
     steps: int,
@@ -80,7 +74,6 @@ def command(
     verbose: bool,
     fail_on: str | None,
     device: str,
-    explain_compile: bool,
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -109,7 +102,7 @@ def command(
         options["program"] = program
 
     def work() -> _Reported:
-        return _dry(script, args, module, steps, pretend_gpu(explain_compile, device), recording, form, options)
+        return _dry(script, args, module, steps, pretend_gpu(device), recording, form, options)
 
     say(scratch.sentence())
     ran = in_view(work)

@@ -32,7 +32,7 @@ SAMPLE = f"""How long to sample the host's stacks, after the last cycle and with
 ACTIVE = "Steps to record per cycle. auto: 3, or a whole period if steps alternate."
 
 EXPLAIN_COMPILE = """Report where torch.compile breaks its graphs, falls back to eager and recompiles, and dynamo's
-reasons, and which graphs Inductor makes no CUDA graph of. For a program that compiles nothing, use dryrun."""
+reasons, and which graphs Inductor makes no CUDA graph of."""
 
 
 def _active(context: click.Context, option: click.Parameter, value: str) -> int | None:

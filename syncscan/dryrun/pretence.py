@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import threading
 from contextlib import ExitStack
-from typing import Any
 
 from syncscan.dryrun.device_kinds import KINDS, DeviceKind, simulate
 from syncscan.dryrun.patches import Patches
@@ -19,8 +18,8 @@ _one_at_a_time = threading.Lock()
 class Pretence:
     """Switches the simulation on and off, once, and for one block or thread at a time."""
 
-    def __init__(self, compiles: Any = None, kind: DeviceKind = KINDS["cuda"]) -> None:
-        self._compiles, self._kind = compiles, kind
+    def __init__(self, kind: DeviceKind = KINDS["cuda"]) -> None:
+        self._kind = kind
         self._undo = ExitStack()
         self.session: DryRunSession | None = None
 
@@ -48,8 +47,6 @@ class Pretence:
         patches = self._undo.enter_context(Patches())
         for part in ("cuda", "tensors", "machinery", "watched_arrays"):
             importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
-        if self._compiles is not None:
-            self._compiles.watch(patches)
         self._undo.enter_context(ops)
         self._undo.enter_context(functions)
         return session

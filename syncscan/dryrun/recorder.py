@@ -91,8 +91,6 @@ class DryRunSession:
         self.unknown: Counter[str] = Counter()
         self.where: dict[str, tuple[str, int]] = {}
         self.notes: list[str] = []
-        self.compiled: dict[str, Any] | None = None
-        """Dynamo's record of the run; None where it wasn't asked for one."""
         self.left_out = 0
         self.rounds: ProgramRounds | None = None
         """Looks for the loop of a program without an optimizer; None where steps are marked."""
@@ -250,7 +248,6 @@ class DryRunSession:
         about: dict[str, Any] = {"notes": self.coverage(), "coverage": {"ops": self.seen, "gaps": self.gaps()}}
         if part is not None:
             return self.recording.trace(about, part.rounds, set(range(self.recording.waits)) - part.waits)
-        about["compiled"] = self.compiled
         about["races"] = [(r.kind.value, r.first, r.second, r.count) for r in self.order.races.values()]
         about["protected"] = [(wait, kind.value, *lines) for wait, (kind, *lines) in self.order.protected.items()]
         return self.recording.trace(about, without=without)

@@ -53,8 +53,6 @@ class CompileRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     torch: str
     """Its version."""
-    tried: bool
-    """The program compiles nothing: a dry run gave its modules to dynamo."""
     frames: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
     """That dynamo took up, a recompile and what goes on behind a break each counted."""
     graphs: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0

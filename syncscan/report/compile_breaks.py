@@ -10,21 +10,19 @@ from msgspec import Struct
 
 from syncscan.facts.compile_breaks import CompileBreak, compile_breaks
 from syncscan.model.analysis import Analysis
-from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
+from syncscan.model.compiled import CompileEvent, CompileKind
 from syncscan.report.document import about
 from syncscan.report.host import TextTable
 
 SHOWN = 20
 """Rows that are shown; JSON has them all."""
 TITLE = "Where torch.compile breaks the graph"
-TITLE_TRIED = "Where torch.compile would break the graph"
 
 
 class CompileDocument(Struct, frozen=True):
     """Graph breaks, skipped frames and recompiles of torch.compile, as dynamo reports them."""
 
     torch: str
-    tried: Annotated[bool, about("the program compiles nothing: a dry run gave its modules to dynamo")]
     frames: int
     graphs: int
     breaks: Annotated[tuple[CompileBreak, ...], about("where the host waits first")]
@@ -36,7 +34,7 @@ def compile_document(analysis: Analysis) -> CompileDocument | None:
     record = analysis.trace.info.capture.compiled
     if record is None:
         return None
-    counts = record.torch, record.tried, record.frames, record.graphs
+    counts = record.torch, record.frames, record.graphs
     return CompileDocument(*counts, joined(analysis), sentence(analysis), record.notes)
 
 
@@ -55,8 +53,7 @@ def sentence(analysis: Analysis) -> str:
     totals = ", ".join(count for count in counts if count) or "no graph breaks, no frames run eagerly, no recompiles"
     waits = sum(bool(broken.findings or broken.findings_in_frame) for broken in breaks)
     here = f"; {waits} where the host waits" if waits else ""
-    whose = "dynamo, given the program's modules," if record.tried else "dynamo"
-    return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {totals}{here}."
+    return f"torch {record.torch}: dynamo made {_several(record.graphs, 'graph')}; {totals}{here}."
 
 
 def table(analysis: Analysis) -> TextTable | None:
@@ -66,11 +63,7 @@ def table(analysis: Analysis) -> TextTable | None:
     titles = {f.id: f.diagnosis.title for f in analysis.findings}
     rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
     head = ("where", "consequence", "reason (from dynamo)", "the host waits there")
-    return TextTable(title(record), head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
-
-
-def title(record: CompileRecord) -> str:
-    return TITLE_TRIED if record.tried else TITLE
+    return TextTable(TITLE, head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
 
 
 def notes(analysis: Analysis) -> tuple[str, ...]:

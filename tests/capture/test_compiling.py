@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture.compiling import NO_BREAKS, NO_LOG, Compiling, _in_short, _last_line
+from syncscan.capture.compiling import NO_BREAKS, NO_METRICS, _in_short, _last_line, compile_record
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 
 torch = pytest.importorskip("torch")
@@ -36,21 +36,36 @@ def whole(x: Any) -> Any:
     return x + 1
 
 
+def forget() -> None:
+    """Begin anew, as a process does."""
+    dynamo.reset()
+    dynamo.utils.clear_compilation_metrics()
+    dynamo.utils.graph_break_reasons.clear()
+    dynamo.utils.counters.clear()
+
+
+def metrics(monkeypatch: pytest.MonkeyPatch, **of: Any) -> None:
+    """Have dynamo remember one compilation, of a function `f` at line 3 of m.py."""
+    code = {"compile_id": "0/0", "co_name": "f", "co_filename": "m.py", "co_firstlineno": 3}
+    forget()
+    monkeypatch.setattr(
+        dynamo.utils, "get_compilation_metrics", lambda: [dynamo.utils.CompilationMetrics(**code, **of)]
+    )
+
+
 @pytest.fixture
 def heard() -> Iterator[Callable[..., CompileRecord]]:
     """Compiles a function for some arguments, and returns what was said."""
-    dynamo.reset()
-    compiling = Compiling()
+    forget()
 
     def compiled(function: Callable[..., Any], *arguments: Any) -> CompileRecord:
         built = torch.compile(function, backend="eager")
         for argument in arguments or (ONES,):
             built(argument)
-        return compiling.record()
+        return compile_record()
 
     yield compiled
-    compiling.close()
-    dynamo.reset()
+    forget()
 
 
 def line(function: Callable[..., Any], holding: str) -> int:
@@ -99,44 +114,28 @@ def test_what_compiles_whole_has_nothing_to_say(heard: Callable[..., CompileReco
     assert (record.frames, record.graphs, record.events, record.notes) == (1, 1, (), ())
 
 
-def test_logs_that_are_set_anew_are_listened_to_again(heard: Callable[..., CompileRecord]) -> None:
-    """`torch._logging.set_logs` drops all handlers."""
-    compiling = Compiling()
-    torch._logging.set_logs(dynamo=30)
-    compiling.refresh()
-    heard(whole)
-    assert compiling.record().frames == 1
-    compiling.close()
-
-
 def test_a_torch_without_these_names_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for the structured log, one for the list of breaks."""
-    compiling = Compiling()
-    monkeypatch.delattr(torch._logging, "trace_structured")
+    """One for the metrics, one for the list of breaks."""
+    monkeypatch.delattr(dynamo.utils, "get_compilation_metrics")
     monkeypatch.delattr(dynamo.utils, "graph_break_reasons")
-    notes = compiling.record().notes
-    compiling.close()
-    assert notes == (NO_LOG.format(torch.__version__), NO_BREAKS.format(torch.__version__))
+    monkeypatch.setitem(dynamo.utils.counters, "frames", {"total": 1})
+    assert compile_record().notes == (NO_METRICS.format(torch.__version__), NO_BREAKS.format(torch.__version__))
 
 
-def test_a_skipped_frame_without_a_recorded_failure_is_one_that_saw_ops_and_made_no_graph() -> None:
+def test_a_skipped_frame_without_a_recorded_failure_is_one_that_saw_ops_and_made_no_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So torch before 2.9 tells of a graph break in a loop: its metrics have no failure."""
-    compiling = Compiling()
-    metrics = {"co_name": "f", "co_filename": "m.py", "co_firstlineno": 3, "graph_op_count": 2}
-    compiling._heard({"compilation_metrics": metrics, "frame_id": 0}, None)
-    compiling.close()
-    (event,) = compiling.record().events
+    metrics(monkeypatch, graph_op_count=2, has_guarded_code=False)
+    (event,) = compile_record().events
     assert (event.kind, event.file, event.line, event.frame) == (CompileKind.SKIPPED, "m.py", 3, "f")
 
 
-def test_a_frame_without_the_cuda_graph_it_asked_for_has_inductors_reason() -> None:
+def test_a_frame_without_the_cuda_graph_it_asked_for_has_inductors_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inductor's metrics name what it skips graphs for, with the user's stack below."""
-    compiling = Compiling()
     why = "skipping cudagraphs due to mutated inputs (1 instances). Found from : \n   File m.py, line 5"
-    metrics = {"co_name": "f", "co_filename": "m.py", "co_firstlineno": 3, "cudagraph_skip_reason": why}
-    compiling._heard({"compilation_metrics": metrics, "frame_id": 0}, None)
-    compiling.close()
-    (event,) = compiling.record().events
+    metrics(monkeypatch, cudagraph_skip_reason=why)
+    (event,) = compile_record().events
     assert (event.kind, event.reason) == (CompileKind.NO_CUDA_GRAPH, "mutated inputs (1 instances)")
     assert (event.file, event.line, event.frame) == ("m.py", 3, "f")
 

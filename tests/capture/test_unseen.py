@@ -16,16 +16,16 @@ import pytest
 
 import syncscan
 from syncscan.capture import callbacks, delays, fork, lines, warned
-from syncscan.capture.compiling import Compiling
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.garbage import Garbage
 from syncscan.capture.imports import when_imported
 from syncscan.capture.module_calls import ATTRIBUTE, ModuleCalls
 from syncscan.capture.optimizer_hook import OptimizerHook
-from syncscan.capture.rounds import LinePasses
+from syncscan.capture.rounds import Rounds
 from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.step_ends import ScopeWatch
 from syncscan.capture.ticks import Ticks
+from syncscan.facts.loops import Loop
 from tests.as_on_a_gpu import Machine, machine
 
 torch = pytest.importorskip("torch")
@@ -176,8 +176,8 @@ def opened(what: Any, *given: Any) -> Callable[[], None]:
 
 
 def monitoring() -> Callable[[], None]:
-    passes = LinePasses(broken.__code__, 0, 9999, lambda: None, lambda: None)
-    return passes.close if passes.start() else pytest.skip("Python 3.12 watches lines")
+    rounds = Rounds([(broken.__code__, Loop(0, 1, 9999))], lambda number: None)
+    return rounds.close if rounds.start() else pytest.skip("Python 3.12 watches jumps")
 
 
 def watching_scopes() -> Callable[[], None]:
@@ -218,7 +218,6 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/waits_by_name.py": recording,
     "capture/callbacks.py": called_back,
     "capture/step_ends.py": watching_scopes,
-    "capture/compiling.py": lambda: Compiling().close,
     "capture/imports.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
     "capture/fork.py": lambda: fork.in_child(lambda: None),
     "capture/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,

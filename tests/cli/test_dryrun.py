@@ -357,47 +357,6 @@ def test_steps_alone_make_no_phases(tmp_path: Path) -> None:
     assert document["run"] is None
 
 
-NET = """\
-import torch
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = torch.nn.Linear(2, 2)
-    def forward(self, x):
-        ones = torch.ones(2, device=DEVICE)
-        return self.inner(x) * (x + ones).sum().item()
-net = Net().cuda()
-torch._dynamo.reset()
-f = COMPILED
-def step():
-    return f(torch.ones(1, 2, device="cuda"))
-"""
-
-
-@pytest.mark.parametrize(("compiled", "tried"), [("net", True), ("torch.compile(net)", False)])
-def test_dynamo_s_breaks_are_joined_with_the_waits(tmp_path: Path, compiled: str, tried: bool) -> None:
-    """Breaks are those of what the program compiles, or else of its modules."""
-    (tmp_path / "mine.py").write_text(NET.replace("DEVICE", "x.device").replace("COMPILED", compiled))
-    _, report = dryrun("--explain-compile", f"{tmp_path / 'mine.py'}:step")
-    (item,) = [f["id"] for f in report["findings"] if f["rule"] == "item"]
-    assert report["compiled"]["tried"] is tried
-    assert [(b["kind"], b["line"], b["findings"]) for b in report["compiled"]["breaks"]] == [("break", 8, [item])]
-
-
-def test_a_function_that_names_the_device_is_not_blamed_for_the_missing_gpu(tmp_path: Path) -> None:
-    """A note says that it failed, and no break is made up of it."""
-    (tmp_path / "mine.py").write_text(NET.replace("DEVICE", '"cuda"').replace("COMPILED", "net"))
-    _, report = dryrun("--explain-compile", f"{tmp_path / 'mine.py'}:step")
-    assert report["compiled"]["breaks"] == []
-    assert "Net wasn't explained further" in report["compiled"]["notes"][-1]
-
-
-def test_dynamo_is_not_asked_unasked(tmp_path: Path) -> None:
-    """Nothing runs twice without the option."""
-    (tmp_path / "mine.py").write_text(NET.replace("DEVICE", "x.device").replace("COMPILED", "net"))
-    assert dryrun(f"{tmp_path / 'mine.py'}:step")[1]["compiled"] is None
-
-
 def test_options_behind_the_script_are_noted(tmp_path: Path) -> None:
     """They are the script's; a note says so of those that are named as options of the command, but behind `--`."""
     script = tmp_path / "train.py"

@@ -28,7 +28,7 @@ def at(id: str, line: int, function: str = "forward", file: str = "m.py", exact:
 
 
 def joined(text: CompileEvent, *findings: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    record = CompileRecord(torch="2.13", tried=False, events=(text,))
+    record = CompileRecord(torch="2.13", events=(text,))
     (broken,) = compile_breaks(record, findings)
     return broken.findings, broken.findings_in_frame
 
@@ -62,6 +62,6 @@ def test_a_recompile_waits_for_nothing() -> None:
 
 def test_what_waits_comes_first() -> None:
     """In the order of the findings."""
-    record = CompileRecord(torch="2.13", tried=False, events=(event(line=1), event(line=11), event(line=10)))
+    record = CompileRecord(torch="2.13", events=(event(line=1), event(line=11), event(line=10)))
     result = compile_breaks(record, [at("a", 10), at("b", 11)])
     assert [broken.line for broken in result] == [10, 11, 1]
