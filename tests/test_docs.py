@@ -28,6 +28,7 @@ from syncscan.errors import SyncscanError
 from syncscan.fixing.rule_notes import section as fixes
 from syncscan.model.step_times import StepTimes
 from tests import schemas
+from tests.each import each
 from tests.pages import DOCS, PAGES, REASONS, ROOT, Block, blocks, commands
 
 BLOCKS = list(blocks())
@@ -243,7 +244,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
     assert len(SHOWN) > 25
 
 
-@pytest.mark.parametrize("block", [b for b in BLOCKS if "tests/" in b.mark], ids=lambda b: b.name)
+@each("block", [b for b in BLOCKS if "tests/" in b.mark], ids=lambda b: b.name)
 def test_a_mark_names_a_test_that_is_there(block: Block) -> None:
     """Who runs a block instead."""
     assert [path for path in re.findall(r"tests/[\w/.]+", block.mark) if not (ROOT / path).exists()] == []
@@ -260,9 +261,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *PAGES[1:]], ids=str
-)
+@each("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *PAGES[1:]], ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     """To a file that is there or will be generated, and to a heading in it."""
     generated = {DOCS / "generated" / name for name in GENERATED()}
@@ -308,7 +307,7 @@ def test_what_contributors_are_sent_to_is_there() -> None:
     assert set(called) <= set(targets)
 
 
-@pytest.mark.parametrize("name", all_commands())
+@each("name", all_commands())
 def test_a_command_s_page_has_each_of_its_options(name: str) -> None:
     """With what its help says of it."""
     page = GENERATED()[f"commands/{name}.md"]
@@ -317,7 +316,7 @@ def test_a_command_s_page_has_each_of_its_options(name: str) -> None:
     assert [option for option in options if option != "--help" and option not in page] == []
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "examples").glob("*.json")), ids=lambda p: p.stem)
+@each("path", sorted((DOCS / "examples").glob("*.json")), ids=lambda p: p.stem)
 def test_an_example_follows_its_schema(path: Path) -> None:
     """The one that its page shows."""
     jsonschema.validate(json.loads(path.read_text()), schemas.schema(path.stem))
@@ -340,7 +339,7 @@ OTHERS = {
 """Options of nsys, of benchmarks, of the reader's script, of torchrun, srun, pytest, and of every command."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+@each("page", PAGES, ids=lambda p: p.stem)
 def test_every_option_of_a_page_is_one(page: Path) -> None:
     """Each is an option of some command, so that a renamed one is renamed here too."""
     context = click.Context(group)

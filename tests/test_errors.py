@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from syncscan.errors import EXTRAS, installing
+from tests.each import each
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+@each("extra", EXTRAS)
 def test_what_is_to_be_installed_is_what_the_extra_needs(extra: str) -> None:
     """By the packages' own names: syncscan may be a clone that no package index has."""
     needed = re.search(rf"^{extra} = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)

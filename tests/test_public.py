@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from mypy import api as mypy
 
 import syncscan
 from syncscan.cli import all_commands, module_of
+from tests.each import each
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -55,7 +55,7 @@ def test_these_names_are_public() -> None:
     assert set(syncscan.__all__) == errors | values | doors
 
 
-@pytest.mark.parametrize("name", [n for n in syncscan.__all__ if n != "__version__"])
+@each("name", [n for n in syncscan.__all__ if n != "__version__"])
 def test_every_public_name_says_what_it_is(name: str) -> None:
     """Each has a docstring of its own, and so has each of its public methods."""
     thing = getattr(syncscan, name)

@@ -13,6 +13,7 @@ import pytest
 
 import syncscan
 from syncscan.model.finding import Finding, Severity
+from tests.each import each
 
 FOLDER = Path(__file__).parent.parent / "sample_traces"
 RECORDED: dict[str, Any] = json.loads((FOLDER / "recorded.json").read_text())
@@ -46,7 +47,7 @@ def above_info(name: str) -> list[Finding]:
     return [f for f in syncscan.analyze(path(name)).findings if f.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("name", RECORDED["traces"])
+@each("name", RECORDED["traces"])
 def test_a_trace_is_the_one_that_was_recorded(name: str) -> None:
     """Never edited by hand, and small."""
     content = path(name).read_bytes()
@@ -54,7 +55,7 @@ def test_a_trace_is_the_one_that_was_recorded(name: str) -> None:
     assert len(content) <= 300_000
 
 
-@pytest.mark.parametrize("name", RECORDED["traces"])
+@each("name", RECORDED["traces"])
 def test_the_readme_lists_it(name: str) -> None:
     """With its checksum and size."""
     row = next(line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith(f"| `{name}` |"))
@@ -63,7 +64,7 @@ def test_the_readme_lists_it(name: str) -> None:
     assert f"{recorded['bytes']:,}" in row
 
 
-@pytest.mark.parametrize("name", RECORDED["traces"])
+@each("name", RECORDED["traces"])
 def test_a_trace_tells_nothing_of_the_machine_s_folders(name: str) -> None:
     """Paths of the repository are relative to it."""
     own = json.loads(gzip.decompress(path(name).read_bytes()))["syncscan"]
@@ -71,7 +72,7 @@ def test_a_trace_tells_nothing_of_the_machine_s_folders(name: str) -> None:
     assert not [f for f in files if f.startswith("/") and "site-packages" not in f and "/lib/python3" not in f]
 
 
-@pytest.mark.parametrize("name", MUST_FIND)
+@each("name", MUST_FIND)
 def test_findings_are_those_of_the_list(name: str) -> None:
     """Neither more nor fewer."""
     assert {(f.rule, "/".join(f.where.scope)) for f in above_info(name)} == MUST_FIND[name]

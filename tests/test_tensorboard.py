@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from syncscan import tensorboard
+from tests.each import each
 from tests.report.example import HOSTILE, STEP, analysis, finding, hostile, typical
 
 
@@ -64,7 +65,7 @@ def test_no_findings_are_reported() -> None:
     assert logged(analysis()).texts["syncscan/findings"][0] == "No host-device syncs found."
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_hostile_names_stay_in_their_cell(name: str) -> None:
     """Whatever a name holds, the table has its rows and columns, and no HTML outside of code."""
     lines = tensorboard.table(hostile(name)).splitlines()

@@ -15,6 +15,7 @@ from syncscan.detect import detect
 from syncscan.model.finding import Source, Use
 from tests.builder import TraceBuilder
 from tests.detect.test_rules import H2D, TO
+from tests.each import each
 
 CODE = """\
 import torch
@@ -58,7 +59,7 @@ def lines(
     return candidates(Source(file, at, function, exact=False), ops, api)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ops", "expected"),
     [
         (("aten::nonzero",), (12,)),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from syncscan import api
 from syncscan.attribute.source_file import SourceFiles, SourceRoot
 from syncscan.attribute.source_obstacles import in_source
 from tests.builder import TraceBuilder
+from tests.each import each
 
 TRAINS = "model = nn.LSTM(8, 8)\nfor x in batches:\n"
 PREDICTS = "model.eval()\noutputs = []\nfor x in batches:\n"
@@ -29,7 +28,7 @@ def shown(folder: Path, source: str) -> list[tuple[str, str]]:
     return [(obstacle.kind.value, obstacle.where) for obstacle in in_source(trace, findings, files)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "kept"),
     [
         (f"{TRAINS}    y, hidden = model(x, hidden)\n    y.sum().item()\n", "`hidden`, train.py:3"),
@@ -46,7 +45,7 @@ def test_an_output_that_a_later_round_uses_outlives_its_call(tmp_path: Path, sou
     assert shown(tmp_path, source) == ([("outputs", kept)] if kept else [])
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         f"{TRAINS}    y, h = model(x, h)\n    h = h.clone()\n    y.sum().item()\n",
@@ -69,7 +68,7 @@ STEPS = "def train(model):\n    for x in batches:\n        y = model(x)\n       
 HANDS_ON = STEPS.replace("train(model):\n", "main():\n    model = Net()\n    validate(model, x)\n")
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "where"),
     [
         (VALIDATES.format(mode="inference_mode") + STEPS, "`model`, train.py:4"),

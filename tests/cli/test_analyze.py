@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from syncscan.cli import group
 from syncscan.errors import SyncscanError
 from tests.builder import TraceBuilder
+from tests.each import each
 
 
 def waiting() -> TraceBuilder:
@@ -73,7 +74,7 @@ def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
     assert [Path(d["trace"]["path"]).name for d in documents] == ["a.json", "b.json"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "words"),
     [
         (None, "no such file"),

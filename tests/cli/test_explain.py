@@ -12,6 +12,7 @@ from syncscan.cli import group
 from syncscan.detect import RuleDoc, catalogue
 from syncscan.errors import UsageError
 from tests.cli.test_analyze import waiting
+from tests.each import each
 
 RULES, HABITS = catalogue(), habits.catalogue()
 
@@ -83,7 +84,7 @@ def test_on_a_terminal_the_text_has_colors(monkeypatch: pytest.MonkeyPatch) -> N
     assert "\x1b[" in result.output
 
 
-@pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.id)
+@each("habit", HABITS, ids=lambda habit: habit.id)
 def test_every_habit_is_explained(habit: RuleDoc) -> None:
     """Under the id that reports show, with the number behind it or without."""
     for name in (habit.id, f"{habit.id}-0123abcd"):

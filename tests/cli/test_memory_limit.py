@@ -18,6 +18,7 @@ from syncscan.cli import group
 from syncscan.cli.memory_limit import held, option, size
 from syncscan.load import memory_check
 from tests.builder import TraceBuilder
+from tests.each import each
 
 GB = 10**9
 
@@ -49,7 +50,7 @@ def test_a_bomb_ends_with_a_sentence(bomb: Path, command: tuple[str, ...]) -> No
     assert not Path("out.json").exists()
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "4X", "99M", "1e9", "99999999T"])
+@each("text", ["0", "-1", "4X", "99M", "1e9", "99999999T"])
 def test_what_is_no_size(text: str) -> None:
     """Said before anything is read."""
     done = CliRunner().invoke(group, ["--max-memory", text, "analyze", "t.json"])

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from syncscan.cli import all_commands, group, module_of
 from syncscan.cli.needs import Need, name
 from syncscan.errors import UsageError
+from tests.each import each
 
 VALUES = {
     "form": "json",
@@ -43,7 +44,7 @@ def click_commands() -> dict[str, click.Command]:
 NEEDS = [(n, need) for n, c in click_commands().items() for need in getattr(c.callback, "needs", ())]
 
 
-@pytest.mark.parametrize(("command", "need"), NEEDS, ids=lambda v: v if isinstance(v, str) else f"{v.option}-{v.other}")
+@each(("command", "need"), NEEDS, ids=lambda v: v if isinstance(v, str) else f"{v.option}-{v.other}")
 def test_an_option_without_what_it_needs_is_an_error(command: str, need: Need) -> None:
     """Both are named, before anything is read; and with what it needs it isn't one."""
     click_command = click_commands()[command]
@@ -102,7 +103,7 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "many"])
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ["analyze", "no.json", "--step-ms"],

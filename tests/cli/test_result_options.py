@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from syncscan.cli import group
 from syncscan.errors import TraceNotFound, UsageError
 from syncscan.version import __version__
+from tests.each import each
 
 SAMPLE = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
 BEGINNINGS = {"html": "<!doctype html>", "json": "{", "md": "### ", "csv": "id,rule", "sarif": "{", "xml": "<?xml"}
@@ -19,7 +20,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(group, words, catch_exceptions=False)
 
 
-@pytest.mark.parametrize(("suffix", "beginning"), BEGINNINGS.items())
+@each(("suffix", "beginning"), BEGINNINGS.items())
 def test_the_name_of_the_output_chooses_the_format(tmp_path: Path, suffix: str, beginning: str) -> None:
     out = tmp_path / f"r.{suffix}"
     run("analyze", SAMPLE, "-o", str(out))

@@ -12,6 +12,7 @@ from syncscan.model.finding import Cost, Occurrence
 from syncscan.model.step import NOT_MEASURED, Bound, StepSummary
 from syncscan.model.trace import NONE, Step
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 
 
 def step(t: TraceBuilder) -> StepSummary:
@@ -219,7 +220,7 @@ def behind_syncs() -> TraceBuilder:
     return t
 
 
-@pytest.mark.parametrize(
+@each(
     ("report", "reason"),
     [
         (kernels(0.95), "The device is busy 95% of the step."),

@@ -14,6 +14,7 @@ from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.trace import NONE
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 
 DONE = 5_001_000
 """When the work of `busy` ends, ns."""
@@ -596,7 +597,7 @@ def waited_us(t: TraceBuilder) -> float:
 @pytest.mark.parametrize("vendor", ["cuda", "rocm"])
 @pytest.mark.parametrize("copy", [READ, WRITE])
 @pytest.mark.parametrize("record", [True, False])
-@pytest.mark.parametrize("more", [True, False])
+@each("more", [True, False])
 def test_what_an_event_holds_its_stream_for_is_waited_for(vendor: str, copy: str, record: bool, more: bool) -> None:
     """The wait spans the call at 50 until 430 µs and the copy's own 2; torch 1.12 to 2.1 don't write the record."""
     name = copy if vendor == "cuda" else copy.replace("Pageable", "Host")

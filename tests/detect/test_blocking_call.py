@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.detect.blocking_call import BlockingCall
+from tests.each import each
 
 
 def call(copy: str = "", *apis: str) -> BlockingCall:
@@ -13,7 +12,7 @@ def call(copy: str = "", *apis: str) -> BlockingCall:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("copy", "direction"),
     [
         ("Memcpy DtoH (Device -> Pinned)", "DtoH"),
@@ -43,7 +42,7 @@ def test_the_kind_of_memory_is_in_the_name_too() -> None:
     assert [(call(k).pinned, call(k).pageable) for k in kinds] == [(True, False), (False, True), (False, False)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("copy", "apis", "expected"),
     [
         ("", ("cudaStreamSynchronize",), True),

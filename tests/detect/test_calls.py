@@ -12,6 +12,7 @@ from syncscan.model.finding import Cause, SyncPoint
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import NONE
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 
@@ -41,7 +42,7 @@ def test_version_suffixes_dont_matter(name: str, bare: str) -> None:
     assert api_name(name) == bare
 
 
-@pytest.mark.parametrize(
+@each(
     "api",
     [
         "cudaDeviceSynchronize",
@@ -68,7 +69,7 @@ def test_synchronizes_of_every_vendor_are_waits(api: str) -> None:
     assert apis(t) == [api_name(api)]
 
 
-@pytest.mark.parametrize(
+@each(
     "api",
     [
         "cudaStreamWaitEvent",
@@ -410,7 +411,7 @@ PAGEABLE_D2H, PINNED_D2H = "Memcpy DtoH (Device -> Pageable)", "Memcpy DtoH (Dev
 PAGEABLE_H2D, PINNED_H2D = "Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pinned -> Device)"
 
 
-@pytest.mark.parametrize(
+@each(
     ("api", "copy", "idle", "busy"),
     [
         ("cudaMemcpyAsync", PAGEABLE_D2H, True, True),

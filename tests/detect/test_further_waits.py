@@ -19,6 +19,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import SyncPoint
 from syncscan.model.trace import NONE, Trace
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 
 
 def row(t: TraceBuilder, start: float, end: float, name: str = "Stream Sync", pid: int = 0, **args: Any) -> None:
@@ -280,7 +281,7 @@ def points(t: TraceBuilder) -> list[SyncPoint]:
 
 
 @pytest.mark.parametrize("every", [5, 40, 500])
-@pytest.mark.parametrize(
+@each(
     ("api", "vendor", "target"),
     [
         ("cudaEventQuery", "cuda", "an event"),

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from syncscan import load
 from syncscan.detect import Call, calls_of
 from syncscan.detect.rules import RULES
+from tests.each import each
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 PLACE = {rule.id: place for place, rule in enumerate(RULES)}
@@ -150,7 +149,7 @@ def test_the_order_on_the_recordings_is_the_golden_one(golden: Callable[[str, st
     golden("rule_order.md", "\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("pair", BEFORE, ids=" before ".join)
+@each("pair", BEFORE, ids=" before ".join)
 def test_pairs_with_a_reason_stand_in_its_order(pair: Pair) -> None:
     """The reasons and the list agree."""
     assert PLACE[pair[0]] < PLACE[pair[1]]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.detect import detect
 from syncscan.model.finding import Cause, Diagnosis, Use
 from tests.builder import TraceBuilder
+from tests.each import each
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 BOOL = "aten::is_nonzero > " + ITEM
@@ -809,9 +808,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "cause", "use", "switch", "diagnosis"), KNOWN, ids=[f"{k[0]}-{i}" for i, k in enumerate(KNOWN)]
-)
+@each(("rule", "cause", "use", "switch", "diagnosis"), KNOWN, ids=[f"{k[0]}-{i}" for i, k in enumerate(KNOWN)])
 def test_a_place_is_named_with_what_a_caller_can_do(
     rule: str, cause: Cause, use: Use, switch: str, diagnosis: Diagnosis
 ) -> None:
@@ -821,7 +818,7 @@ def test_a_place_is_named_with_what_a_caller_can_do(
     assert not diagnosis.fix.startswith("It is in ")
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "diagnosis"),
     [
         ("item", named(TRAIN, "transformers/trainer.py(1847): _run_epoch", before="aten::sum")),

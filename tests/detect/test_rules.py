@@ -14,6 +14,7 @@ from syncscan.detect.rules import RULES
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, SyncPoint
 from tests.builder import TraceBuilder
 from tests.detect.test_rule_table import KNOWN
+from tests.each import each
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 BOOL = f"aten::is_nonzero > {ITEM}"
@@ -235,7 +236,7 @@ EXAMPLES: list[tuple[str, Wait]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "wait"), EXAMPLES, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(EXAMPLES)])
+@each(("rule", "wait"), EXAMPLES, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(EXAMPLES)])
 def test_the_chain_leads_to_the_rule(rule: str, wait: Wait) -> None:
     """A wait with these ops, copies and frames is named by this rule, and has its words."""
     diagnosis = wait.named()
@@ -351,7 +352,7 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
 ]
 
 
-@pytest.mark.parametrize(("fact", "rule", "wait"), LOOKALIKES, ids=[fact for fact, _, _ in LOOKALIKES])
+@each(("fact", "rule", "wait"), LOOKALIKES, ids=[fact for fact, _, _ in LOOKALIKES])
 def test_look_alikes_keep_their_own_rule(fact: str, rule: str, wait: Wait) -> None:
     """A call that resembles a special cause gets the general one."""
     assert wait.named().rule == rule
@@ -494,7 +495,7 @@ def test_a_fix_for_a_librarys_code_says_that_it_is_one() -> None:
     assert library.fix.endswith(own.fix)
 
 
-@pytest.mark.parametrize(("rule", "wait"), EXAMPLES, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(EXAMPLES)])
+@each(("rule", "wait"), EXAMPLES, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(EXAMPLES)])
 def test_an_asynchronous_copy_comes_with_what_must_outlive_it(rule: str, wait: Wait) -> None:
     """A result that is read before its event is garbage, and so is a source that is changed before the copy has run."""
     diagnosis = wait.named()

@@ -30,6 +30,7 @@ import benchmarks.race_programs.in_pipelines  # noqa: E402
 import benchmarks.race_programs.in_training  # noqa: E402
 import benchmarks.races  # noqa: E402, F401
 from benchmarks.race_programs.pairs import PAIRS, Program  # noqa: E402
+from tests.each import each  # noqa: E402
 
 
 def races(program: Callable[[], Any]) -> list[Race]:
@@ -68,7 +69,7 @@ def source_lines(program: Callable[[], Any]) -> set[tuple[str, str]]:
     return {(lines[race.first.line - 1].strip(), lines[race.second.line - 1].strip()) for race in races(program)}
 
 
-@pytest.mark.parametrize(("kind", "wrong", "right"), PAIRS, ids=[wrong.__name__ for _, wrong, _ in PAIRS])
+@each(("kind", "wrong", "right"), PAIRS, ids=[wrong.__name__ for _, wrong, _ in PAIRS])
 def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Program, right: Program) -> None:
     """The wrong program has races of one kind, at its own lines; the right one none."""
     lines, first = inspect.getsourcelines(wrong)
@@ -229,7 +230,7 @@ READS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", READS)
+@each("name", READS)
 def test_each_way_to_read_a_host_tensor_is_a_race(name: str) -> None:
     """Before its copy is done, at the line that reads."""
     assert {kind for kind, _ in races_in(lambda: READS[name](copied()))} == {RaceKind.READ_BEFORE_COPY}
@@ -342,7 +343,7 @@ ADVISED = [
 ]
 
 
-@pytest.mark.parametrize(("preamble", "doc"), ADVISED, ids=[doc.id for _, doc in ADVISED])
+@each(("preamble", "doc"), ADVISED, ids=[doc.id for _, doc in ADVISED])
 def test_what_rules_and_habits_advise_has_no_race(preamble: str, doc: RuleDoc) -> None:
     """Each page's `Use instead` runs dry."""
     assert races_in(functools.partial(run_code, preamble + doc.code("Use instead"))) == []
@@ -399,7 +400,7 @@ def without_line(program: Callable[..., Any], line: int) -> Callable[..., Any]:
     return changed
 
 
-@pytest.mark.parametrize("right", [right for _, _, right in PAIRS], ids=lambda right: right.__name__)
+@each("right", [right for _, _, right in PAIRS], ids=lambda right: right.__name__)
 def test_to_take_the_advice_on_a_synchronize_adds_no_race(right: Program) -> None:
     """Where it protects a use of memory, the advice is another: to keep a wait, for the copy alone."""
     with syncscan.pretend_gpu() as rec:

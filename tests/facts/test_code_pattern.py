@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from syncscan.facts.code_pattern import matched
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "code", "parts"),
     [
         ("torch.nonzero($x) | $x.nonzero()", "(a > 0).nonzero()", {"x": "a > 0"}),

@@ -9,6 +9,7 @@ from syncscan.facts.device_clock import device_clock
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound
 from tests.builder import TraceBuilder
+from tests.each import each
 
 DEVICE = ("kernel", "gpu_memcpy")
 
@@ -54,7 +55,7 @@ def test_both_sides_bound_it() -> None:
 
 
 @pytest.mark.parametrize("vendor", ["cuda", "rocm"])
-@pytest.mark.parametrize("us", [-80.0, -40.0, 10.0, 40.0, 80.0])
+@each("us", [-80.0, -40.0, 10.0, 40.0, 80.0])
 def test_a_constant_shift_is_taken_back_and_reported(vendor: str, us: float) -> None:
     """Early and late alike: the numbers are those of the recording that isn't shifted."""
     right, analysis = analyze_trace(reading(vendor).trace()), analyze_trace(shifted(reading(vendor), us).trace())

@@ -7,6 +7,7 @@ import pytest
 
 from syncscan.facts.host_threads import autograd_tracks, program_track
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 
 BACKWARD, FETCHER = MAIN + 1, MAIN + 2
 
@@ -41,7 +42,7 @@ def threads(t: TraceBuilder) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("name", ["pt_autograd_0", "python", ""])
 @pytest.mark.parametrize("engine", [True, False])
-@pytest.mark.parametrize("optimizer", [True, False])
+@each("optimizer", [True, False])
 def test_autograds_thread_is_known_by_its_work(name: str, engine: bool, optimizer: bool) -> None:
     """By the engine's ranges, or by the forward thread that its ops name; it launches most and is not the program's."""
     assert threads(told(name, engine=engine, optimizer=optimizer)) == ([str(BACKWARD)], str(MAIN))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from syncscan.fixing.arguments import with_argument
 from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.source_text import Text
+from tests.each import each
 
 LONG = "0123456789" * 7
 CALLS = {
@@ -30,7 +29,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("source", CALLS)
+@each("source", CALLS)
 def test_an_argument_is_added(source: str) -> None:
     """Behind the last one and in front of its comma or comment; on a line of its own if that has one, or is full."""
     text = Text("", source)

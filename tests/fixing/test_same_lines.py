@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.fixing.same_lines import SteadyLines
+from tests.each import each
 
 DOES = "it prints"
 
@@ -42,7 +43,7 @@ def test_many_lines_are_aligned_by_their_beginning_and_end() -> None:
     assert lines.differs(text.replace("17.5", "18.5") + "end", DOES) != ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "results"),
     [
         ("done", False),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from syncscan.fixing.same_values import SteadyValues, same_value
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "same"),
     [
         (1, 1.0, False),

@@ -10,9 +10,10 @@ from syncscan.fixing.messages import Racing, RunResult, WaitingLine
 from syncscan.fixing.same_text import same_line
 from syncscan.fixing.verify import Reference, waits_of
 from syncscan.fixing.written_files import SteadyFiles
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "same"),
     [
         ("loss 0.1234", "loss 0.1234", True),

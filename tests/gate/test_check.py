@@ -15,6 +15,7 @@ from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
 from syncscan.report import check_report, github, terminal
 from syncscan.report.flagged_limits import flagged_limits
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.gate.story import Sync, program, trace_of
 
 ITEM = Sync(line=10, file="train.py")
@@ -28,7 +29,7 @@ def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Ba
     return api.check(program(ITEM, NONZERO), rules, baseline, TODAY)
 
 
-@pytest.mark.parametrize(
+@each(
     ("limit", "words"),
     [
         (Limit(syncs=1), "the step: 2 syncs per step; the limit is 1"),
@@ -68,7 +69,7 @@ def test_without_limits_no_sync_is_allowed() -> None:
     assert api.check(program(), Rules(limits=())).passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "rules"),
     [
         ({"rule": "item"}, ["nonzero"]),
@@ -243,7 +244,7 @@ def test_the_rules_stand_in_pyproject(tmp_path: Path) -> None:
     assert gate.found_from(inner) == tmp_path / "pyproject.toml"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("[tool.syncscan]\nsync = 1", "Did you mean 'syncs'?"),
@@ -288,7 +289,7 @@ def test_a_limit_as_an_option(text: str, limit: Limit) -> None:
     assert gate.limit_of(text, IDS) == limit
 
 
-@pytest.mark.parametrize("text", ["", "syncs", "scope:,syncs=0", "scope:a", "scope:a,syncs", "scope:a,syncs=x",
+@each("text", ["", "syncs", "scope:,syncs=0", "scope:a", "scope:a,syncs", "scope:a,syncs=x",
                                   "scope:a,sync=1", "scope:a,syncs=-1", "line:a,syncs=1"])  # fmt: skip
 def test_what_is_no_limit_is_refused(text: str) -> None:
     """With a sentence that shows one."""

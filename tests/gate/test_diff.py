@@ -18,6 +18,7 @@ from syncscan.gate.sites import NOWHERE, Key
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Diff, PromiseOutcome, SiteStatus
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.gate.story import Sync, program
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -50,7 +51,7 @@ THE_SAME = {
 }
 
 
-@pytest.mark.parametrize("kind", THE_SAME)
+@each("kind", THE_SAME)
 def test_the_same_code_differs_in_nothing(kind: str) -> None:
     """Neither this way nor that."""
     before, after = THE_SAME[kind]

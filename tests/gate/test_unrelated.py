@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import syncscan
 from syncscan.gate import comparison
 from syncscan.gate.recordings import UNRELATED
 from syncscan.report.diff_report import verdict
+from tests.each import each
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "warns"),
     [
         ("logged.pt.trace.json.gz", "whatif/detector.json.gz", True),

@@ -8,6 +8,7 @@ from syncscan import api
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Basis
 from tests.builder import TraceBuilder
+from tests.each import each
 
 
 def allocating(
@@ -63,7 +64,7 @@ def test_memory_that_is_given_back_in_the_step_proves_that_it_is_taken_anew():
     assert flagged.evidence[1] == f"memory is freed in the steps, a sync of its own: {findings[0].id}"
 
 
-@pytest.mark.parametrize(
+@each(
     "builder",
     [
         allocating(only_first=True),

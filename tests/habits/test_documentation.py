@@ -15,6 +15,7 @@ from syncscan.habits import PREAMBLE, catalogue
 from syncscan.habits import rules as folder
 from syncscan.model import race
 from syncscan.rules.pages import FOLDER, HABIT_HEADINGS, INSTEAD, advice_of
+from tests.each import each
 
 DOCS = {doc.id: doc for doc in catalogue()}
 NOT_RUN = re.compile(r"^Not run: \S", re.MULTILINE)
@@ -33,7 +34,7 @@ def test_no_two_rules_have_a_name() -> None:
     assert len(DOCS) == len(folder.RULES)
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), ids=DOCS)
 def test_a_habit_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
     """Readers find the same things at the same place in every habit."""
     assert tuple(h for h in doc.sections if h != race.HEADING) == HABIT_HEADINGS
@@ -42,7 +43,7 @@ def test_a_habit_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc)
     assert doc.of_habit
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), ids=DOCS)
 def test_a_report_says_the_page_s_words(doc: RuleDoc) -> None:
     """In plain text: the fix is the header's, and stands on the page before its code."""
     advice = advice_of(doc.id)
@@ -50,7 +51,7 @@ def test_a_report_says_the_page_s_words(doc: RuleDoc) -> None:
     assert doc.sections[INSTEAD].startswith(advice.fix)
 
 
-@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+@each("doc", DOCS.values(), ids=DOCS)
 def test_both_examples_are_code(doc: RuleDoc) -> None:
     """Whoever reads a page can paste both."""
     for heading in ("Example", INSTEAD):
@@ -58,9 +59,7 @@ def test_both_examples_are_code(doc: RuleDoc) -> None:
         compile(doc.code(heading), f"{doc.id}: {heading}", "exec")
 
 
-@pytest.mark.parametrize(
-    "doc", [d for d in DOCS.values() if not NOT_RUN.search(d.sections[INSTEAD])], ids=lambda d: d.id
-)
+@each("doc", [d for d in DOCS.values() if not NOT_RUN.search(d.sections[INSTEAD])], ids=lambda d: d.id)
 def test_both_examples_run(doc: RuleDoc) -> None:
     """On the CPU, unless the page says why they don't."""
     pytest.importorskip("torch")

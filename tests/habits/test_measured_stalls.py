@@ -14,6 +14,7 @@ import pytest
 from benchmarks.host_stalls import PROGRAMS
 from syncscan import api
 from syncscan.model.analysis import Analysis
+from tests.each import each
 
 FOLDER = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
 TRUTH = json.loads((FOLDER / "truth.json").read_text())
@@ -24,7 +25,7 @@ def analysis(name: str) -> Analysis:
     return api.analyze(FOLDER / f"{name}.json.gz")
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@each("name", TRUTH)
 def test_the_measured_share_lies_in_the_projected_range(name: str) -> None:
     """And of the new habits none speaks but the one that the program was written for."""
     outcome = analysis(name)

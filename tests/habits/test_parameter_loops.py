@@ -6,6 +6,7 @@ import pytest
 
 from syncscan import api
 from tests.builder import TraceBuilder
+from tests.each import each
 
 ROUNDS = 60
 EMA = ("aten::mul_", "aten::add_")
@@ -64,7 +65,7 @@ def test_buffers_and_frozen_parameters_may_be_among_them(rounds):
     assert habit(training(("aten::lerp_",), rounds=rounds, parameters=ROUNDS)) is not None
 
 
-@pytest.mark.parametrize(
+@each(
     "builder",
     [
         training(("aten::mm", "aten::add", "aten::tanh")),

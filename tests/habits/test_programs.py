@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
+
 torch = pytest.importorskip("torch")
 PROGRAMS = Path(__file__).parent.parent.parent / "sample_traces" / "programs"
 
@@ -39,7 +41,7 @@ NEEDS_MORE = re.compile(
 """Programs that need a GPU, or torchvision."""
 
 
-@pytest.mark.parametrize("name", [n for n in names() if not NEEDS_MORE.fullmatch(n)])
+@each("name", [n for n in names() if not NEEDS_MORE.fullmatch(n)])
 def test_a_program_runs_in_small_on_a_cpu(catalogue, name):
     """Two steps of the least size."""
     from setting import Setting
@@ -85,7 +87,7 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
+@each("name", TABLE)
 def test_the_table_says_what_was_measured(name):
     """Its figures are the means in measured.json, rounded."""
     steps = json.loads((PROGRAMS / "measured.json").read_text())["steps"]

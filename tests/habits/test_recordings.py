@@ -10,6 +10,7 @@ import pytest
 
 from syncscan import api
 from syncscan.model.habit import Basis
+from tests.each import each
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces" / "programs" / "recorded"
 
@@ -44,7 +45,7 @@ def found(name: str) -> dict:
     return {h.rule: h for h in analysis.habits}
 
 
-@pytest.mark.parametrize(("rule", "bad", "good"), PAIRS)
+@each(("rule", "bad", "good"), PAIRS)
 def test_a_rule_fires_on_its_bad_recording_and_not_on_its_good_one(rule, bad, good):
     """Recorded on an H200 with the programs beside them."""
     assert rule in found(bad)
@@ -88,7 +89,7 @@ reaches from what compiling the network alone leaves, with a cost a parameter, t
 """
 
 
-@pytest.mark.parametrize(("rule", "bad", "good_ms", "error", "width"), MEASURED)
+@each(("rule", "bad", "good_ms", "error", "width"), MEASURED)
 def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error, width):
     """The gain measured without the habit, against the replay of the bad recording."""
     habit = found(bad)[rule]

@@ -9,6 +9,7 @@ from syncscan import api, habits
 from syncscan.habits.rules import RULES
 from syncscan.rules.pages import advice_of
 from tests.builder import TraceBuilder
+from tests.each import each
 
 OWN_TIME = {"syncscan": {"unprofiled_step_us": 900.0}}
 
@@ -256,7 +257,7 @@ def test_timers_that_are_read_behind_other_work_time_no_repetition():
 PRODUCT = "sm80_xmma_gemm_f32f32_{}_f32_nn_n_tilesize128x128x8"
 
 
-@pytest.mark.parametrize(
+@each(
     ("kernel", "major", "fires"),
     [
         (PRODUCT.format("f32f32"), 9, True),
@@ -356,7 +357,7 @@ def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
     assert warnings == ("The rule op-setup failed (ZeroDivisionError: nothing to divide) and was skipped.",)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@each("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_says_why_and_what_to_do(rule):
     """Each in whole sentences, and with the case in which to leave it alone."""
     advice = advice_of(rule.id)

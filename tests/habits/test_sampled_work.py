@@ -12,6 +12,7 @@ from syncscan.model.habit import Basis, Severity
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.step import NOT_MEASURED, Bound
 from tests.builder import TraceBuilder
+from tests.each import each
 
 SITE = "/opt/env/lib/python3.11/site-packages/"
 STEP_US = 1000.0
@@ -44,7 +45,7 @@ def found(sampled, bound=Bound.HOST, busy=300.0):
     return {h.advice.title.partition("thread ")[2] if h.rule == "side-work" else h.rule: h for h in known}
 
 
-@pytest.mark.parametrize(
+@each(
     ("does", "node"),
     [
         ("draws a progress bar", BAR),
@@ -90,7 +91,7 @@ def test_no_step_gets_shorter_than_its_device_works():
     assert (gain.recoverable_us, gain.range_us) == (50.0, (50.0, 50.0))
 
 
-@pytest.mark.parametrize(
+@each(
     "sampled",
     [
         None,

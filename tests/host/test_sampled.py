@@ -10,6 +10,7 @@ from syncscan import api
 from syncscan.model.finding import Phase
 from syncscan.model.host import HostNode, SampledHost
 from tests.builder import TraceBuilder
+from tests.each import each
 
 SITE = "/venv/lib/python3.12/site-packages/"
 TORCH = SITE + "torch/"
@@ -107,7 +108,7 @@ def test_a_function_s_owner_is_its_package(file: str, owner: str) -> None:
     assert node.owner == owner
 
 
-@pytest.mark.parametrize(
+@each(
     ("stack", "phase"),
     [
         ((MAIN,), Phase.OTHER),

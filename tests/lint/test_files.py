@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from syncscan import api
+from tests.each import each
 
 STEP = "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss.item()\n"
 
@@ -27,7 +26,7 @@ def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Pat
     assert warned_at(tmp_path / "build", tmp_path / "build/d.py") == [f"{tmp_path}/build/d.py:5:12"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "text"),
     [
         (b"def f(:\n", "line 1: invalid syntax"),

@@ -11,6 +11,7 @@ import pytest
 from syncscan import api
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.model.lint_warning import LintWarning
+from tests.each import each
 
 CODE = Path(__file__).parent / "code"
 _IMPORTS = "import time, torch\nimport torch.nn.functional as F\nfrom torch.utils.data import DataLoader\n"
@@ -77,7 +78,7 @@ def test_every_rule_of_a_pattern_has_an_example() -> None:
     assert {rule for pattern in PATTERNS for rule in pattern.rules} - shown == set(below.split())
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "rule"),
     [
         ("torch.histc(x)", "histc"),

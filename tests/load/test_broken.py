@@ -14,6 +14,7 @@ import pytest
 from syncscan.errors import TraceError
 from syncscan.load import load, reader
 from syncscan.model.trace import Trace
+from tests.each import each
 
 EVENT = (
     '{"ph": "X", "cat": "cpu_op", "name": "op%d", "pid": 1, "tid": 1, "ts": %d, "dur": 5, "args": {"External id": %d}}'
@@ -246,7 +247,7 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
     return bytes(bad)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_any_damage(tmp_path: Path, seed: int) -> None:
     """200 files damaged at random, packed or not: a trace or a TraceError, and never a silent loss."""
     rng = random.Random(seed)

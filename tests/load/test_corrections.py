@@ -17,6 +17,7 @@ from syncscan.load.valid_json import ValidText
 from syncscan.model.step import Bound
 from syncscan.model.trace import Category, Trace
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 from tests.load import reference
 from tests.load.reference import parse
 
@@ -196,7 +197,7 @@ def frames(trace: Trace) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("piece", [1 << 20, 300])
+@each("piece", [1 << 20, 300])
 def test_a_path_written_unescaped_is_whole(file: str, piece: int) -> None:
     """Whether JSON knows what stands behind its backslashes, or only some of it, or nothing."""
     trace = reader.read(io.BytesIO(written(file, file)), "t.json", piece)

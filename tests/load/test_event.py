@@ -19,6 +19,7 @@ from syncscan.load.event import typed_events
 from syncscan.load.event_list import EventList, head_of
 from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON
 from syncscan.load.split import Splitter
+from tests.each import each
 from tests.load import reference
 from tests.load.test_oracle import assert_equal
 
@@ -66,7 +67,7 @@ def test_both_ways_lead_to_the_same_rows(events: list[Any], piece: int) -> None:
     assert_equal(reader.read(io.BytesIO(content), "t", piece), reference.parse(content, "t"))
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         '{"ph": "X", "name": "no category"}',

@@ -12,6 +12,7 @@ from syncscan import analyze
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load import written_by_another
 from tests.builder import TraceBuilder
+from tests.each import each
 
 
 def slices(count: int = 8, **fields: Any) -> list[dict[str, Any]]:
@@ -57,7 +58,7 @@ def write(folder: Path, content: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@each("tool", TOOLS)
 def test_another_tools_file_is_named(tmp_path: Path, tool: str) -> None:
     """The error says whose it is and what to record instead; never that nothing was recorded."""
     content, named = TOOLS[tool]

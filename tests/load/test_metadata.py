@@ -17,6 +17,7 @@ from syncscan.load.damage import DAMAGED_TAIL
 from syncscan.load.metadata import TopLevelKeys
 from syncscan.load.split import Splitter
 from syncscan.load.valid_json import ValidText
+from tests.each import each
 from tests.load import reference
 from tests.load.test_oracle import assert_equal, events, metadata, odd
 from tests.load.test_second_process import alone, forked  # noqa: F401
@@ -76,7 +77,7 @@ def test_doubled_lists_in_two_processes(tmp_path: Path, forked: list[int], piece
 
 
 @pytest.mark.parametrize("piece", [100, 1 << 20])
-@pytest.mark.parametrize("behind", [b'{"traceEvents": [{"ph": "X"}]}', b'\n[{"ph": "X"}]', b"garbage", b"}"])
+@each("behind", [b'{"traceEvents": [{"ph": "X"}]}', b'\n[{"ph": "X"}]', b"garbage", b"}"])
 def test_what_stands_behind_the_trace_is_reported(behind: bytes, piece: int) -> None:
     """Another trace has ids and a clock of its own: it is left out, and not without a word."""
     first = json.dumps({"traceEvents": many_events(10), "traceName": "t"}).encode()

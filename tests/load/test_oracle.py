@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from syncscan.load import reader
 from syncscan.load.columns import FRAME_COLUMNS, TYPES
 from syncscan.load.fields import CATEGORIES, FIELDS
 from syncscan.model.trace import Flows, Trace
+from tests.each import each
 from tests.load import reference
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("**/*.json.gz"), key=lambda p: -p.stat().st_size)
@@ -122,7 +122,7 @@ def test_any_bare_list(event: Any, others: list[Any], indent: int | None, piece:
     assert_equal(reader.read(io.BytesIO(content), "t", piece), reference.parse(content, "t"))
 
 
-@pytest.mark.parametrize("path", SMALLEST, ids=lambda p: p.name)
+@each("path", SMALLEST, ids=lambda p: p.name)
 def test_recorded_traces(path: Path) -> None:
     """Both readers give the same for a recording of every program, also in pieces of 10 kB."""
     content = gzip.decompress(path.read_bytes())
@@ -142,7 +142,7 @@ def test_order_of_events_does_not_matter(events: list[Any], rng: random.Random, 
     assert actual.info.warnings == expected.info.warnings
 
 
-@pytest.mark.parametrize("pid", ["1e18", "-1e22", "1.0", "7", '"7"', '"1e18"', "1.5", "true", "null"])
+@each("pid", ["1e18", "-1e22", "1.0", "7", '"7"', '"1e18"', "1.5", "true", "null"])
 def test_a_process_is_named_by_whatever_its_events_say(pid: str) -> None:
     """A number is one however it is written, and its name finds it."""
     label = '{"ph": "M", "name": "process_name", "pid": %s, "args": {"name": "python"}}'

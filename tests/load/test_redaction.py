@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.load.redaction import redacted
+from tests.each import each
 
 SECRET = "s3cr3t"
 """In what follows, what nobody may see."""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         (f"https://ann:{SECRET}@host:8080/a/b.json", "https://***@host:8080/a/b.json"),

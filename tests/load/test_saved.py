@@ -15,6 +15,7 @@ from syncscan import api, load
 from syncscan.errors import SyncscanError, TraceTooLarge, TraceUnreadable, UsageError
 from syncscan.integrations import annotated_copy
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 from tests.load import reference
 
 
@@ -107,7 +108,7 @@ DAMAGE: dict[str, tuple[Callable[[Any], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
+@each("kind", DAMAGE)
 def test_what_does_not_hold_is_refused(tmp_path: Path, kind: str) -> None:
     """Each is a sentence that names the file, with exit code 3."""
     path = saved(story(), tmp_path)

@@ -15,6 +15,7 @@ from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable
 from syncscan.load import byte_stream, find, load, open_bytes
 from syncscan.model.trace import NONE, Category, Trace, Vendor
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.load.test_oracle import assert_equal, assert_same_columns
 
 
@@ -236,7 +237,7 @@ def test_cupti_monitor_copies_get_their_full_names(tmp_path: Path) -> None:
     assert trace.strings == ("Memcpy DtoH (Device -> Pageable)", "Memcpy")
 
 
-@pytest.mark.parametrize(
+@each(
     ("events", "metadata", "expected"),
     [
         ([event("cuda_runtime", "hipMemcpyWithStream", 1, kind="2")], {}, Vendor.ROCM),
@@ -257,7 +258,7 @@ def test_vendor(tmp_path: Path, events: list[object], metadata: dict[str, object
     assert read(tmp_path, *events, **metadata).info.vendor == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("device", "expected"),
     [
         ({"computeMajor": 8, "computeMinor": 6}, (8, 6)),
@@ -305,7 +306,7 @@ def test_a_list_of_numbers_is_no_trace_of_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"[1, 2, 3]", b" []", b'\xef\xbb\xbf[["ph"], "X"]', b"[1] [2", b"[", b'[{"ph": }]'])
-@pytest.mark.parametrize("piece", [1, 1 << 20])
+@each("piece", [1, 1 << 20])
 def test_a_list_without_an_event_is_no_trace(tmp_path: Path, text: bytes, piece: int) -> None:
     """Any JSON file may be a list; a file that says `traceEvents` is a trace, however empty."""
     why = r"list\.json isn't a trace: it is a list without a readable event\."

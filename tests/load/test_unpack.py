@@ -20,6 +20,7 @@ from isal import isal_zlib
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load import load, open_bytes
+from tests.each import each
 
 TEXT = "".join(f'{{"ph": "X", "name": "op{i % 97}", "ts": {i * 7919 % 10007}}},\n' for i in range(40_000)).encode()
 
@@ -137,7 +138,7 @@ def test_damage_at_the_beginning_is_no_empty_file(tmp_path: Path, suffix: str) -
 
 
 @pytest.mark.parametrize("border", [-3, -2, -1, 0, 1])
-@pytest.mark.parametrize("padding", [0, 1, 70_000])
+@each("padding", [0, 1, 70_000])
 def test_a_member_that_ends_near_a_border(tmp_path: Path, border: int, padding: int) -> None:
     """Wherever the first one's end lies in what is read at once, and however much padding follows: the next is read."""
     first = gzip.compress(random.Random(0).randbytes(65_000), 0)
@@ -193,7 +194,7 @@ def test_parts_behind_damage_are_read(tmp_path: Path, pack: Callable[[bytes], by
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
-@pytest.mark.parametrize("before_border", [1, 4, 10, 255, 256])
+@each("before_border", [1, 4, 10, 255, 256])
 def test_a_begin_that_is_none_near_a_border_hides_no_part(
     tmp_path: Path, pack: Callable[[bytes], bytes], before_border: int
 ) -> None:

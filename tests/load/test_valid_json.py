@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from syncscan.errors import TraceUnreadable
 from syncscan.load.event import DECODER, typed_events
 from syncscan.load.valid_json import ValidText, _as_it_stands
+from tests.each import each
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
 
@@ -106,7 +107,7 @@ def test_no_events_are_no_error(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"[]", b" [1, 2, 3]", b'[["ph"], "X"]', b"["])
-@pytest.mark.parametrize("piece", [1, 1 << 20])
+@each("piece", [1, 1 << 20])
 def test_a_list_without_an_event_is_no_trace(text: bytes, piece: int) -> None:
     """As the reader has it: any JSON file may be a list."""
     with pytest.raises(TraceUnreadable, match="it is a list without a readable event"):
@@ -120,7 +121,7 @@ def test_what_is_no_trace_is_reported() -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "[NaN, 1e999]", '{"a": {"b": -1e999}}', '"\\ud800"'])
-@pytest.mark.parametrize("name", ["before", "behind", "in_event"])
+@each("name", ["before", "behind", "in_event"])
 def test_no_member_keeps_what_strict_readers_refuse(name: str, value: str) -> None:
     """Neither in front of the events nor behind them nor in one of them."""
     values = {key: value if key == name else "1" for key in ("before", "behind", "in_event")}

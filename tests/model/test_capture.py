@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.model.capture import NO_TABLE, Clocks, Collection, EventCall, Frame, capture_table
 from tests.builder import TraceBuilder
+from tests.each import each
 
 LINES = {
     "source": "callbacks",
@@ -65,7 +65,7 @@ def test_a_trace_of_another_origin_has_none() -> None:
     assert capture_table(None) == (NO_TABLE, ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("part", "value"),
     [
         ("lines", [1]),

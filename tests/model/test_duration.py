@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.model.duration import duration, range_of, within
+from tests.each import each
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,7 @@ def test_a_time_has_three_digits(us: float, text: str) -> None:
     assert duration(us) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("us", "limits", "text"),
     [
         (1_420.0, (1_400.0, 1_450.0), "1.42 ms"),
@@ -34,7 +35,7 @@ def test_a_wide_range_leaves_a_time_two_digits(us: float, limits: tuple[float, f
     assert within(us, limits) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("limits", "text"),
     [
         ((747.0, 2_430.0), "0.7 to 2.4 ms"),

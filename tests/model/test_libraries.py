@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from syncscan.model.libraries import LIBRARIES, in_package, is_library, package_of, passes_on, path_in_package
+from tests.each import each
 
 SITE = "/venv/lib/python3.12/site-packages"
 
 
-@pytest.mark.parametrize(
+@each(
     "file",
     [
         "train.py",
@@ -32,7 +33,7 @@ def test_the_users_own(file: str) -> None:
     assert not is_library(file)
 
 
-@pytest.mark.parametrize(
+@each(
     "file",
     [
         "torch/functional.py",
@@ -68,13 +69,13 @@ def test_not_the_users(file: str) -> None:
         "torch\\distributions\\normal.py",
     ],
 )
-@pytest.mark.parametrize("package", ["torch", "torch/distributions", "torch/distributions/normal.py"])
+@each("package", ["torch", "torch/distributions", "torch/distributions/normal.py"])
 def test_a_file_lies_in_its_package(file: str, package: str) -> None:
     """As the profiler strips it, installed, on Windows, and in a source tree whose root nobody knows."""
     assert in_package(file, package)
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "package"),
     [
         ("gpytorch/distributions/multivariate_normal.py", "torch/distributions"),
@@ -119,7 +120,7 @@ def test_libraries_are_names_of_packages() -> None:
     assert {"torch", "numpy", "transformers"} <= LIBRARIES
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "package"),
     [
         ("train.py", None),

@@ -130,7 +130,7 @@ def test_what_comes_first_takes_memory_or_loads_code() -> None:
     assert list(filter(runtime_calls.comes_first, [*first, "cudaFree", "cudaLaunchKernel", "cuModuleUnload"])) == first
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "one"),
     [
         ("cudaStreamSynchronize", True),
@@ -166,7 +166,7 @@ def test_any_other_call_may_wait(name: str) -> None:
     assert runtime_calls.may_drain(name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "between"),
     [
         ("cudaStreamIsCapturing", True),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.model import slice_names
+from tests.each import each
 
 
 def test_a_step_has_the_number_that_the_profiler_gave_it() -> None:
@@ -96,7 +95,7 @@ def test_a_frame_of_any_length_is_reported_soon() -> None:
     assert slice_names.frame_parts("a(1): " * 500_000 + "\n") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "parts"),
     [
         ("train.py(12): main", ("train.py", 12, "main")),

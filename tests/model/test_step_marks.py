@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.model.step_marks import ServingPhase, StepMark, names_one_step, step_mark
+from tests.each import each
 
 MARKS = {
     "execute_context_2(14721)_generation_0(0)": ("vLLM", "prefill", 2),
@@ -30,16 +29,14 @@ MARKS = {
 }
 
 
-@pytest.mark.parametrize("name", MARKS)
+@each("name", MARKS)
 def test_a_frameworks_mark(name: str) -> None:
     """Its framework, its phase and how many requests are in it."""
     framework, phase, batch = MARKS[name]
     assert step_mark(name) == StepMark(framework, ServingPhase(phase), batch)
 
 
-@pytest.mark.parametrize(
-    "name", ["execute", "step[", "my step[DECODE bs=4]", "decode", "Decoder", "step[DECODE bs=4", "x" * 3000]
-)
+@each("name", ["execute", "step[", "my step[DECODE bs=4]", "decode", "Decoder", "step[DECODE bs=4", "x" * 3000])
 def test_another_name_is_no_mark(name: str) -> None:
     """Names that only resemble a mark, or contain one, mark nothing."""
     assert step_mark(name) is None

@@ -9,6 +9,7 @@ import pytest
 
 from syncscan.proof.estimate import MIN_PAIRS, enough, gain_of, quantile
 from syncscan.proof.outcome import Pair, ProofGain
+from tests.each import each
 
 
 @pytest.mark.parametrize(("freedom", "expected"), [(1, 12.706), (2, 4.303), (3, 3.182), (10, 2.228), (30, 2.042)])
@@ -37,7 +38,7 @@ def test_two_pairs_tell_nothing() -> None:
     assert gain_of([Pair(100.0, 70.0)] * (MIN_PAIRS - 1)) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("after", "why"),
     [
         ((70.0, 70.2, 69.8), "the uncertainty is a tenth of the difference"),

@@ -28,6 +28,7 @@ from syncscan.report.annotate.hues import color_of, hued
 from syncscan.report.annotate.idle import IdleTimes
 from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow
 from tests.builder import MAIN, TraceBuilder
+from tests.each import each
 from tests.report.example import HOSTILE
 
 Event = dict[str, Any]
@@ -195,7 +196,7 @@ def test_the_hash_is_perfettos(name: str, color: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(("color", "hue"), [("rail_animation", 12), ("rail_idle", 42), ("startup", 78)])
-@pytest.mark.parametrize("saves", ["432 µs", "1.7 ms", "53.7 ms"])
+@each("saves", ["432 µs", "1.7 ms", "53.7 ms"])
 def test_a_severity_has_its_hue(saves: str, color: str, hue: int) -> None:
     """Names look as before, and hash to a color that is told from the other severities'."""
     name = f"saves {saves} · to-device"
@@ -277,7 +278,7 @@ def test_slices_that_lie_apart_are_drawn_as_any_others_are(
         )
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
     """Nothing in a name breaks the JSON, and nothing is longer than a viewer can draw."""
     row = AddedLanes([Track("1", "1")])

@@ -14,6 +14,7 @@ from syncscan.model.check import Allowance, CheckVerdict, Limit, Rules
 from syncscan.report import check_json, check_report, github, junit, terminal
 from syncscan.report.flagged_limits import flagged_limits
 from syncscan.report.units import duration
+from tests.each import each
 from tests.gate.story import Sync, program
 from tests.networks import launch_bound
 from tests.report.example import HOSTILE, hostile
@@ -93,7 +94,7 @@ def test_json_follows_its_schema() -> None:
     assert trace["violations"][0]["findings"] == [trace["counted"][0]["id"]]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+@each("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """One command a line for GitHub, valid XML and JSON, no control characters for a terminal."""
     verdict = api.check(hostile(text), RULES)

@@ -7,10 +7,10 @@ import io
 from collections.abc import Callable
 
 import pandas as pd
-import pytest
 
 from syncscan.report import csv
 from syncscan.report.finding_table import COLUMNS, finding_frame
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, hostile, typical
 
 
@@ -37,7 +37,7 @@ def test_no_findings_is_a_header():
     assert csv.render(analysis()).strip() == ",".join(COLUMNS)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_stays_in_its_cell(text: str):
     """One finding is one row of as many cells as there are columns, and none begins like a formula."""
     (row,) = rows(csv.render(hostile(text)))

@@ -14,6 +14,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Diff
 from syncscan.report import diff_json, diff_report, markup, page, step_picture, terminal
 from syncscan.report.units import duration, within
+from tests.each import each
 from tests.gate.story import Sync, program
 from tests.networks import launch_bound
 from tests.report.example import HOSTILE, hostile
@@ -106,7 +107,7 @@ def test_json_follows_its_schema() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+@each("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """Control characters reach no terminal; JSON stays JSON; Markdown makes nothing of it."""
     difference = api.diff([program(ITEM)], [hostile(text)])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from syncscan.report import evidence
+from tests.each import each
 from tests.report.example import HOSTILE, hostile, typical
 
 
@@ -35,7 +36,7 @@ def test_a_projection_is_never_called_measured():
     assert "projected" not in evidence.render(a, a.findings[2])
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_makes_no_markup(text: str):
     """Each fact stays in its row, and no HTML but ours appears."""
     a = hostile(text)

@@ -13,6 +13,7 @@ from syncscan.model.finding import Confidence
 from syncscan.model.habit import Basis
 from syncscan.report import render
 from syncscan.report.fixes import fitting
+from tests.each import each
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
 STALLS = sorted(FOLDER.glob("stalls/*.json.gz"))
@@ -20,7 +21,7 @@ CASES = [*STALLS, *sorted(FOLDER.glob("whatif/*.gz")), *sorted(FOLDER.glob("prog
 LAUNCH_LESS = "CUDA graphs, torch.compile, a fused optimizer"
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.partition(".")[0])
+@each("path", CASES, ids=lambda path: path.name.partition(".")[0])
 def test_the_largest_gain_heads_the_list(path: Path) -> None:
     """The largest is taken of syncs and habits, whatever their gain is based on; nothing else is advised in its
     place.
@@ -40,7 +41,7 @@ def test_the_largest_gain_heads_the_list(path: Path) -> None:
     assert not any(LAUNCH_LESS in sentence for sentence in advice if not re.match(r"\d+\. ", sentence))
 
 
-@pytest.mark.parametrize("path", STALLS, ids=lambda path: path.name.partition(".")[0])
+@each("path", STALLS, ids=lambda path: path.name.partition(".")[0])
 def test_every_stall_is_in_the_list_of_changes(path: Path) -> None:
     """Each habit with a gain has its entry, in text on the first screen where it gains most."""
     analysis = syncscan.analyze(path)
@@ -62,7 +63,7 @@ def test_a_fix_is_cut_between_sentences_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 140])
-@pytest.mark.parametrize("name", ["copies.pageable", "tips.item", "copies.inline_pin"])
+@each("name", ["copies.pageable", "tips.item", "copies.inline_pin"])
 def test_a_cut_fix_ends_in_the_way_to_the_rest(name: str, width: int) -> None:
     """The first change's fix is whole, or ends after a sentence with `… (-v)`."""
     analysis = syncscan.analyze(FOLDER / f"programs/recorded/{name}.pt.trace.json.gz")

@@ -15,6 +15,7 @@ from syncscan.model.fleet import Fleet
 from syncscan.report import csv, github, junit, sarif
 from syncscan.report.flagged_job import flagged_job
 from syncscan.report.fleet_table import fleet_rows
+from tests.each import each
 from tests.fleet.example import damaged, hostile, job, rank_finding
 from tests.report.example import HOSTILE
 
@@ -78,7 +79,7 @@ def test_a_job_without_findings_passes() -> None:
     assert [line.split(" ")[0] for line in github.drawn([flagged]).splitlines()] == ["::notice"]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_names_break_no_format(text: str) -> None:
     """Names from a trace stay text in each format."""
     flagged = flagged_job(hostile(text))

@@ -15,6 +15,7 @@ from syncscan.report import csv, fleet_json, fleet_report, markup, page, termina
 from syncscan.report.flagged_job import flagged_job
 from syncscan.report.fleet_picture import OUT, picture_of
 from syncscan.report.fleet_story import rank_phrase, story_of
+from tests.each import each
 from tests.fleet.example import damaged, even, hostile, job
 from tests.report.example import HOSTILE
 
@@ -152,7 +153,7 @@ def test_what_cannot_be_reported_is_not_reported() -> None:
 
 
 @pytest.mark.parametrize("fleet", [job(), damaged(), even(), job(512, late=77)], ids=["job", "damaged", "even", "many"])
-@pytest.mark.parametrize("width", [80, 120])
+@each("width", [80, 120])
 def test_the_first_screen_has_ten_lines(fleet: Fleet, width: int) -> None:
     """However narrow the terminal."""
     screen = render_text(fleet, width).split("Ranks (mean per step)")[0]
@@ -220,7 +221,7 @@ class _Tags(HTMLParser):
 PLAIN = _Tags(render_page(hostile("name"))).found
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+@each("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """Control characters reach no terminal, JSON stays JSON, and no name makes a tag, in Markdown neither."""
     fleet = hostile(text)

@@ -6,11 +6,11 @@ import html.parser
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.report import fragment
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, finding, hostile, typical
 from tests.report.test_annotate import story
 
@@ -45,7 +45,7 @@ class _Tags(html.parser.HTMLParser):
         self.seen.append((tag, tuple(name for name, _ in attrs)))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_makes_no_element(text: str):
     """Whatever the names hold, the elements and attributes are ours."""
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
-
 from syncscan.model.finding import Severity
 from syncscan.report import github
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, finding, hostile, typical
 
 COMMAND = re.compile(r"::(error|warning|notice) (?:file=([^:,]*),line=(\d+),)?title=([^:,]*)::(.*)")
@@ -46,7 +45,7 @@ def test_intended_waits_are_left_out():
     assert not [line for line in lines if "torch.cuda.synchronize" in line]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_gives_no_command(text: str):
     """Every line is one command of ours, whatever the names hold."""
     lines = github.render(hostile(text)).split("\n")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.step import Bound
 from syncscan.report import host, render
+from tests.each import each
 from tests.report.example import COUNTED, HOSTILE, SAMPLED, host_bound, hostile_host
 
 SAID = "Of 14.3 ms: 5.9 forward, 3.1 backward, 2.2 optimizer, 2.2 in between (transformers), 0.9 input."
@@ -158,7 +159,7 @@ def test_a_tree_is_drawn_as_far_as_a_page_bears_it() -> None:
     assert picture["parent"] == list(range(-1, host.MOST_DRAWN - 1))
 
 
-@pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
+@each("text", [t for t in HOSTILE if t], ids=ascii)
 def test_a_hostile_name_is_text(text: str) -> None:
     """In every format, whichever name of it."""
     analysis = host_bound(hostile_host(text))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json as stdlib
 from collections.abc import Callable
 
-import pytest
 from msgspec.structs import replace
 
 from syncscan.model.finding import Phase
 from syncscan.model.host import Host, HostNode, SampledHost
 from syncscan.report import json
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, hostile, typical
 
 FINDING = (
@@ -77,7 +77,7 @@ def test_no_findings():
     assert stdlib.loads(json.render(analysis()))["findings"] == []
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_is_valid_json(text: str):
     """The output is UTF-8 and parses, lone surrogates included."""
     out = json.render(hostile(text)).encode()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
-import pytest
-
 from syncscan.report import junit
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, hostile, typical
 
 
@@ -32,7 +31,7 @@ def test_no_findings_is_a_test_that_passes():
     assert suites.get("tests") == "1"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_is_text(text: str):
     """The XML parses, and holds the same elements as ever."""
     suites = ET.fromstring(junit.render(hostile(text)).encode())

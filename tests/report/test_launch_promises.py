@@ -25,6 +25,7 @@ from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.report import render
 from syncscan.report.states import LOSES
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.networks import launch_bound, ops, read
 
 ROOT = Path(__file__).parents[2]
@@ -191,7 +192,7 @@ def recordings() -> Iterator[tuple[Path, str]]:
             yield from ((path, name) for name in sorted(tar.getnames()) if name.endswith(".gz"))
 
 
-@pytest.mark.parametrize(("path", "member"), list(recordings()), ids=lambda part: getattr(part, "name", part))
+@each(("path", "member"), list(recordings()), ids=lambda part: getattr(part, "name", part))
 def test_no_report_of_a_recording_promises_more_than_its_states(path: Path, member: str, tmp_path: Path) -> None:
     """Text, JSON, Markdown and HTML, wherever they speak of launches, a compile or a graph."""
     if member:
@@ -254,7 +255,7 @@ def step_of(step: Callable[[TraceBuilder, float], object], lasts: float = 2000) 
     return api.analyze_trace(t.trace(), step_ms=lasts / 1e3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("analysis", "compile_alone", "pair"),
     [
         (launch_bound, True, False),

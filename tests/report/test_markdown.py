@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
-
 from syncscan.report import render
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, finding, hostile, typical
 
 
@@ -31,7 +30,7 @@ def test_a_thousand_findings_fit_a_comment():
     assert re.search(r"The other \d+ don't fit here", text)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_makes_no_markup(text: str):
     """No HTML but ours, no link, no mention, no further table cell, no control character."""
     out = render(hostile(text), "markdown")

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.report.markup import cell, code, escaped
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("plain words, (brackets) and 50%", "plain words, (brackets) and 50%"),

@@ -11,6 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import FORMATS, render
 from syncscan.report.annotate.tracks import added_events
 from tests.builder import TraceBuilder
+from tests.each import each
 
 SITE = "/venv/lib/python3.12/site-packages"
 
@@ -24,7 +25,7 @@ def analysis(entry: str = "clip") -> Analysis:
     return analyze_trace(t.trace())
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@each("form", FORMATS)
 def test_both_lines_stand_in_every_format(form: str) -> None:
     """Neither tells enough alone: one says what to change, the other why it waits."""
     text = render(analysis(), form)

@@ -15,6 +15,7 @@ import pytest
 
 from syncscan.model.finding import Source
 from syncscan.report import sarif
+from tests.each import each
 from tests.report.example import HOSTILE, analysis, attribution, finding, hostile, typical
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +63,7 @@ def test_valid_without_findings():
     assert [e.message for e in validator().iter_errors(json.loads(sarif.render(analysis())))] == []
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_valid_with_hostile_text(text: str):
     """So is one whose every name is hostile; file names are URIs still."""
     log = json.loads(sarif.render(hostile(text)))

@@ -21,6 +21,7 @@ from syncscan.proof import document as proof_json
 from syncscan.report import check_json, diff_json, fleet_json, saved, whatif_json
 from syncscan.report import json as report_json
 from tests import schemas
+from tests.each import each
 from tests.proof.test_report import NOISY, PROOF
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -40,7 +41,7 @@ def wrong(name: str, document: str | bytes) -> list[str]:
     return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(json.loads(document))]
 
 
-@pytest.mark.parametrize("name", schemas.KINDS)
+@each("name", schemas.KINDS)
 def test_the_file_is_what_the_types_say(name: str, request: pytest.FixtureRequest) -> None:
     """To the letter; it is written by `--update-golden`."""
     file = schemas.file(name)
@@ -50,7 +51,7 @@ def test_the_file_is_what_the_types_say(name: str, request: pytest.FixtureReques
     jsonschema.Draft202012Validator.check_schema(json.loads(file.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("name", schemas.KINDS)
+@each("name", schemas.KINDS)
 def test_a_schema_changes_with_its_version(name: str, request: pytest.FixtureRequest) -> None:
     """Nothing changes within a version; within a major version keys are only added."""
     version, facts = schemas.schema(name)["$id"], schemas.facts(name)

@@ -30,6 +30,7 @@ from syncscan.report.timeline_habits import (
     without,
 )
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.report.example import LAUNCHES
 
 STALLS = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
@@ -168,7 +169,7 @@ def test_a_trace_without_steps_has_no_places() -> None:
     assert sampled_places(analysis(LAUNCHES)) == ()
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@each("name", RECORDED)
 def test_what_is_drawn_of_a_recording_is_as_long_as_was_measured(name: str) -> None:
     """As a share of the step, within 15 points of what its fix saves on an H200."""
     outcome = api.analyze(STALLS / f"{name}.json.gz")

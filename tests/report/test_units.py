@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.report.units import times
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("per_step", "text"),
     [
         (1.0, "once per step"),

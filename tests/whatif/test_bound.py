@@ -18,6 +18,7 @@ from syncscan.report.annotate.tracks import added_events
 from syncscan.whatif import Projector
 from syncscan.whatif.bound import unsettled, without_replay
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.whatif.story import Item, analyzed, profiled
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -53,7 +54,7 @@ def test_a_step_that_waits_for_ranks_is_bound_by_communication() -> None:
     assert "waits for other ranks or the network for 6" in step.reason
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         NCCL,
@@ -218,14 +219,14 @@ def test_ends_that_agree_need_no_word() -> None:
     assert "would be" not in analysis_of(many_ops(100)).step.reason
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@each("form", FORMATS)
 def test_every_format_says_the_verdict_and_its_estimate(form: str) -> None:
     """Word for word the same reason, with the estimate in it, in the first thing that is read."""
     analysis = analysis_of(many_ops(700))
     assert analysis.step.reason in words(analysis, form)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@each("form", FORMATS)
 def test_every_format_says_what_the_trace_lacks(form: str) -> None:
     """And shows no number that is withheld for it."""
     t = with_collectives(300, 600)

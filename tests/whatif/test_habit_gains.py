@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from syncscan import api, habits
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import REPEATABILITY
 from tests.builder import TraceBuilder
+from tests.each import each
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces"
 
@@ -23,7 +23,7 @@ def least_share(analysis: Analysis) -> float:
     return min((h.gain.recoverable_us / period for h in analysis.habits if h.gain), default=1.0)
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.rglob("*.json.gz")), ids=lambda path: path.name.partition(".pt")[0])
+@each("path", sorted(RECORDED.rglob("*.json.gz")), ids=lambda path: path.name.partition(".pt")[0])
 def test_a_habit_of_a_recording_saves_at_least_what_can_be_measured(path: Path) -> None:
     """Two measurements of one step differ by as much: what is below can't be told from nothing."""
     assert least_share(api.analyze(path)) >= 0.99 * REPEATABILITY

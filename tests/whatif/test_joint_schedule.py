@@ -14,6 +14,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Schedule
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.whatif.projector import Projector
+from tests.each import each
 from tests.networks import launch_bound
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces" / "launches"
@@ -37,7 +38,7 @@ def drawn(analysis: Analysis, launches: str | None, *remove: str, at: int | None
 
 
 @pytest.mark.parametrize(("launches", "remove"), WAYS)
-@pytest.mark.parametrize("name", RECORDINGS)
+@each("name", RECORDINGS)
 def test_drawn_steps_end_where_the_projection_says(name: str, launches: str, remove: tuple[str, ...]) -> None:
     """All replayed steps together take the projected part of their recorded time; one alone may differ a bit more.
 

@@ -16,6 +16,7 @@ import pytest
 import syncscan
 from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Projection
+from tests.each import each
 
 FOLDER = Path(__file__).parent.parent.parent / "sample_traces"
 MEASURED = FOLDER / "whatif" / "truth.json"
@@ -95,7 +96,7 @@ def cases() -> Iterator[tuple[str, str, float, float]]:
                 yield name, variant, ms[variant] / ms[""], truth["standard_error"][name][variant]
 
 
-@pytest.mark.parametrize(("name", "variant", "measured", "standard_error"), list(cases()))
+@each(("name", "variant", "measured", "standard_error"), list(cases()))
 def test_a_projection_is_what_the_step_took_without_its_syncs(
     name: str, variant: str, measured: float, standard_error: float
 ) -> None:

@@ -11,6 +11,7 @@ from syncscan.model.interval import Interval
 from syncscan.whatif import network_calls as counted
 from syncscan.whatif.network_calls import network_calls
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.networks import ops
 
 LAYER = ("aten::layer_norm", "aten::addmm", "aten::gelu")
@@ -26,7 +27,7 @@ def calls(names: Sequence[str]) -> int:
     return network_calls(trace, ops_of(trace, Interval(0, 10_000_000)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "expected"),
     [
         (LAYER * 12, 1),

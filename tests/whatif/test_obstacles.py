@@ -14,6 +14,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, ObstacleKind, prevented
 from syncscan.report import render
 from tests.builder import TraceBuilder
+from tests.each import each
 from tests.networks import LAYER, backward, launch_bound, ops, read
 
 Step = Callable[[TraceBuilder, float, int], object]
@@ -106,7 +107,7 @@ def without_no_grad(t: TraceBuilder, at: float, number: int) -> None:
             t.launch("gemm", at=at + 20 * layer + 2, lasts=5, blocks=64)
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "expected"),
     [
         (plain, []),

@@ -11,6 +11,7 @@ from syncscan.fixing.messages import ProgramJob
 from syncscan.fixing.program_file import File
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import read
+from tests.each import each
 
 PROGRAM = """\
 import functools, torch
@@ -73,7 +74,7 @@ def file(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> File:
     return File(read(str(path)), run.observed[str(path)], main=True)
 
 
-@pytest.mark.parametrize("written", NAMES)
+@each("written", NAMES)
 def test_a_call_is_named(file: File, written: str) -> None:
     """By imports and definitions where these tell, else by what the run saw."""
     calls = [n for n in file.nodes if isinstance(n, ast.Call)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.fixing.rewrites import deferred
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = deferred
@@ -265,7 +266,7 @@ FIXED = {
 }
 
 
-@pytest.mark.parametrize("body", FIXED)
+@each("body", FIXED)
 def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     """It waits less, and gives the same result."""
     program = programs[body]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.fixing.rewrites import deferred
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = deferred
@@ -457,7 +456,7 @@ REASONS = {
 KEPT = {program: program for program in REASONS}
 
 
-@pytest.mark.parametrize("program", REASONS)
+@each("program", REASONS)
 def test_it_stays(programs: dict[str, Rewritten], program: str) -> None:
     """Not a byte changes, and the author learns why."""
     left = programs[program]

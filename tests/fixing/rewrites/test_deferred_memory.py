@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.fixing.rewrites import deferred
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = deferred
@@ -60,7 +59,7 @@ FIXED = {_program(lines): _kept(lines, ".clone()") for lines in COPIED.values()}
 }
 
 
-@pytest.mark.parametrize("name", [*COPIED, *SHARED])
+@each("name", [*COPIED, *SHARED])
 def test_it_is_copied_if_something_may_write_to_it(programs: dict[str, Rewritten], name: str) -> None:
     """A tensor that is only read meanwhile isn't."""
     body = _program({**COPIED, **SHARED}[name])

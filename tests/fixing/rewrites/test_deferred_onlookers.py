@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.fixing.rewrites import deferred
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = deferred
@@ -85,7 +86,7 @@ FIXED = {
 }
 
 
-@pytest.mark.parametrize("program", REASONS)
+@each("program", REASONS)
 def test_it_stays(programs: dict[str, Rewritten], program: str) -> None:
     """Not a byte changes, and the author learns why."""
     left = programs[program]

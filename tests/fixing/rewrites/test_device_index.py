@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.fixing.rewrites import device_index
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = device_index
@@ -88,7 +89,7 @@ def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     assert program.results[0] == program.results[1]
 
 
-@pytest.mark.parametrize("name", KEPT)
+@each("name", KEPT)
 def test_it_stays(programs: dict[str, Rewritten], name: str) -> None:
     """Not a byte changes."""
     assert programs[name].text == KEPT[name] + END

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.fixing.rewrites import element_loop
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = element_loop
@@ -73,7 +74,7 @@ def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     assert program.results[0] == program.results[1]
 
 
-@pytest.mark.parametrize("program", KEPT)
+@each("program", KEPT)
 def test_it_stays(programs: dict[str, Rewritten], program: str) -> None:
     """Not a byte changes."""
     assert programs[program].text == program

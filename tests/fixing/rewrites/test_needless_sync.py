@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.fixing.rewrites import needless_sync
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = needless_sync
@@ -246,7 +245,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("body", FIXED)
+@each("body", FIXED)
 def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     """It waits less, and gives the same result."""
     program = programs[body]
@@ -255,7 +254,7 @@ def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     assert program.results[0] == program.results[1]
 
 
-@pytest.mark.parametrize("program", KEPT)
+@each("program", KEPT)
 def test_it_stays(programs: dict[str, Rewritten], program: str) -> None:
     """Not a byte changes."""
     assert programs[program].text == program

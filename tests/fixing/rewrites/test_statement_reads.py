@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from syncscan.fixing.rewrites import statement_reads
+from tests.each import each
 from tests.fixing.example import Rewritten
 
 REWRITE = statement_reads
@@ -67,7 +66,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("body", FIXED)
+@each("body", FIXED)
 def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     """It waits less, and gives the same result."""
     program = programs[body]
@@ -76,7 +75,7 @@ def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     assert program.results[0] == program.results[1]
 
 
-@pytest.mark.parametrize("name", KEPT)
+@each("name", KEPT)
 def test_it_stays(programs: dict[str, Rewritten], name: str) -> None:
     """Not a byte changes."""
     assert programs[name].text == KEPT[name]
