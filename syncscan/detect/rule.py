@@ -24,6 +24,8 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     """A few words on what waits for what, if a table rather than the page says it."""
     fix: str = ""
     """Plain text on what to write instead, if a table says it."""
+    do: str = ""
+    """That in one imperative line."""
     seen: str = ""
     """A sentence about this call, if the page's can't say everything; it follows why the call waits."""
     use: Use | None = None
@@ -69,6 +71,7 @@ def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
         when_fine=page.when_fine,
         confidence=match.confidence,
         intended=match.intended,
+        do=_filled(match.do or _of(page.dos, match), match.values),
         removal=match.removal,
         use=match.use or _USES.get(cause, Use.UNKNOWN),
         copied=diagnose(rule, match.copied, library) if match.copied else None,

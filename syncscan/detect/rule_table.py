@@ -46,6 +46,8 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Title of the finding; empty for the page's title."""
     fix: str = ""
     """Text on what a caller of these functions can do; empty for the page's fix."""
+    do: str = ""
+    """That in one imperative line."""
     variant: str = ""
     """Variant of the page's titles and fixes; by default the name of the op that was found, without `aten::`."""
     values: dict[str, str] = {}
@@ -77,6 +79,7 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return Match(
             title=self.title,
             fix=self.fix,
+            do=self.do,
             variant=self.variant or op,
             values={"op": op, **self.values},
             removal=self.removal,

@@ -119,7 +119,9 @@ def sampled_habit(context: Context, advice: Advice, kind: WorkKind) -> Iterable[
     sure = deviation(spent.samples)
     gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
     habit = context.habit(advice, [], spent.us, _evidence(context.sampled, spent))
-    placed = SampledTime(ACTIVITIES[kind], spent.by_phase, in_ops=kind is WorkKind.COLLATING)
+    own = context.sampled.in_program(spent.places[0]) if spent.places else None
+    line = own.place if own else ""
+    placed = SampledTime(ACTIVITIES[kind], spent.by_phase, in_ops=kind is WorkKind.COLLATING, line=line)
     id = f"{advice.rule}-{short_id((advice.rule, kind.value))}"
     yield replace(habit, id=id, gain=gain, per_step=1.0, sampled=placed)
 

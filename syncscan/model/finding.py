@@ -98,6 +98,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     use: Use = Use.UNKNOWN
     copied: Diagnosis | None = None
     """The diagnosis where the source line shows that the program itself copies what is indexed there."""
+    do: str = ""
+    """The fix in one imperative line."""
     per_statement: bool = False
     """Whether all that the rule finds in one statement of the program is one place, whatever waits in it."""
     once: bool = False

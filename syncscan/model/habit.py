@@ -62,6 +62,8 @@ class SampledTime(msgspec.Struct, frozen=True):
     """Likely time of the step's thread by the phase of its samples, µs per step, largest first."""
     in_ops: bool = False
     """Whether ops may take that time, too, as those that touch memory first."""
+    line: str = ""
+    """The program's line that leads to most of it, as `train.py:12`; empty where none does."""
 
 
 class HabitGain(msgspec.Struct, frozen=True):
@@ -88,6 +90,8 @@ class Advice(msgspec.Struct, frozen=True):
     why: str
     fix: str
     when_fine: str
+    do: str
+    """The fix in one imperative line."""
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):

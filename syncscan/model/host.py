@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePath
 
 import msgspec
 
@@ -29,6 +30,11 @@ class HostNode(msgspec.Struct, frozen=True, kw_only=True):
     """Time with all callees, µs per step."""
     self_us: float
     """Time in this function and in non-Python code that it calls, µs per step."""
+
+    @property
+    def place(self) -> str:
+        """The line, as `train.py:12`."""
+        return f"{PurePath(self.file.replace(chr(92), '/')).name}:{self.line}"
 
 
 class OtherThread(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +98,14 @@ class SampledHost(msgspec.Struct, frozen=True, kw_only=True):
     """Resources used; None where capture didn't collect them."""
     others: tuple[OtherThread, ...] = ()
     """Other threads, busiest first."""
+
+    def in_program(self, node: HostNode) -> HostNode | None:
+        """Return the nearest of the program's own lines at or above this node; None where it has none."""
+        while node.owner != USER:
+            if node.parent < 0:
+                return None
+            node = self.nodes[node.parent]
+        return node
 
     def by_phase(self) -> tuple[HostShare, ...]:
         """Return the self time of each phase, longest first; they add up to the step."""

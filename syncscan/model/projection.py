@@ -153,11 +153,16 @@ class Schedule(msgspec.Struct, frozen=True, eq=False):
         return out
 
 
-class StepAfter(msgspec.Struct, frozen=True, eq=False):
-    """The step after some fixes: its predicted time, µs per step, and one step drawn launch by launch."""
+class StepState(msgspec.Struct, frozen=True):
+    """The predicted time of the step after some fixes, µs per step."""
 
     us: float
     range_us: tuple[float, float]
+
+
+class StepAfter(StepState, frozen=True, eq=False):
+    """That step with one of its steps drawn launch by launch."""
+
     schedule: Schedule | None
     """None where nothing was launched."""
 
@@ -185,6 +190,13 @@ class Projects(Protocol):
         self, selectors: Sequence[str], *, at: int | None, step_ms: float | None, launches: str | None
     ) -> Schedule | None: ...
 
+    def state(self, findings: Sequence[str], changes: Sequence[Change]) -> StepState | None:
+        """Return the step without these findings, by id, and with these changes; None where nothing can be replayed.
+
+        `changes` has the likely change of each habit that is dropped.
+        """
+        ...
+
     def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
-        """Return the step without these findings, by id, and with these changes; None where nothing can be replayed."""
+        """Return the same with one of its steps, drawn launch by launch."""
         ...

@@ -24,6 +24,8 @@ class RuleDoc(msgspec.Struct, frozen=True):
     """Titles of its findings, with fields such as `{op}`, by variant: "" for calls without a title of their own."""
     fixes: Mapping[str, str]
     """Texts on what to write instead, by variant."""
+    dos: Mapping[str, str]
+    """Those texts in one imperative line, by variant."""
     why: str
     """Why it costs time, as a finding says it: in plain text."""
     when_fine: str

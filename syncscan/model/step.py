@@ -87,6 +87,10 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """The step's limit then, or why nothing is gained and what to try instead, as a sentence."""
     beside: str
     """That sentence without the advice, for use where another change gains; empty where the verdict suffices."""
+    after: Bound | None = None
+    """The step's limit without its syncs; None where removing them gains nothing."""
+    device_share: float = 0.0
+    """Fraction of that step in which the device is busy."""
 
 
 class StepSummary(msgspec.Struct, frozen=True):
@@ -130,6 +134,8 @@ class StepSummary(msgspec.Struct, frozen=True):
     """Basis of `device_share`; None without one."""
     communication_share: float | None = None
     """Fraction of it in exposed collectives."""
+    input_share: float | None = None
+    """Fraction of it in the DataLoader's `__next__`."""
     guessed_overhead: float | None = None
     """Estimated fraction of host time in the trace that is profiler overhead, where no measurement exists."""
     host_scale: float | None = None

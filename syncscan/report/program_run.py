@@ -54,7 +54,7 @@ def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
     if run is None:
         return f"{inside[:1].upper()}{inside[1:]}." if inside else ""
     if run.mean_us is None:
-        parts = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
+        parts = "; ".join(f"{phase.name} ({place(phase)}{_times(phase)})" for phase in run.phases)
         return f"The program also repeats work between its steps: {parts}." if parts else ""
     if run.steps_share is None:
         return f"The run's {run.counted} undisturbed steps took {duration(run.mean_us)} on average."
@@ -140,7 +140,7 @@ def _part(phase: RunPhase) -> str:
     """Return a phase in words: `rollout 61% (ppo.py:190-210, each 16 steps)`."""
     every = f", each {phase.every:.2g} steps" if phase.every and phase.every > 1 else ""
     stay = f"; {_WORKERS_STAY}" if phase.kind == PhaseKind.LOADER.value else ""
-    return f"{phase.name} {_share(phase.share)} ({_place(phase)}{every}{stay})"
+    return f"{phase.name} {_share(phase.share)} ({place(phase)}{every}{stay})"
 
 
 def _inside(analysis: Analysis) -> str:
@@ -160,7 +160,7 @@ def _pointer(analysis: Analysis, program: Sequence[str]) -> str:
     return f"`{shlex.join(['syncscan', 'profile', *options, *program])}` records the {phase.name}"
 
 
-def _place(phase: RunPhase) -> str:
+def place(phase: RunPhase) -> str:
     name = PurePath(phase.file.replace(chr(92), "/")).name
     return f"{name}:{phase.first}" + (f"-{phase.last}" if phase.last > phase.first else "")
 
@@ -181,7 +181,7 @@ def saved_share(analysis: Analysis) -> float | None:
 
 def _row(phase: RunPhase, of: Analysis | None) -> PhaseRow:
     waits = tuple(_wait(finding, phase) for finding in (real(of.findings) if of is not None else []))
-    return PhaseRow(phase.name, _place(phase), verdict_of(phase, of), waits)
+    return PhaseRow(phase.name, place(phase), verdict_of(phase, of), waits)
 
 
 def verdict_of(phase: RunPhase, of: Analysis | None) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
-from syncscan.model.step_times import NOISY, StepTimes
+from syncscan.model.step_times import MOST, NOISY, StepTimes
 
 UNSTEADY = 1.0
 """Uncertainty of the median from which the steps have no usual time."""
+LIKELY = 100
+"""Steps to time where none were."""
 ROUGH = 0.5
 """Uncertainty from which one digit is all that is known."""
 
@@ -27,7 +31,7 @@ def known_within(us: float, within: float) -> str:
 
 def step_time(analysis: Analysis) -> str:
     """Return a step's time for a headline: `60.2 ms (46.1 ms unprofiled)`; the mean first where steps are unsteady."""
-    recorded, mean = duration(analysis.step.observed_us), _mean_us(analysis)
+    recorded, mean = duration(analysis.step.observed_us), mean_us(analysis)
     if mean:
         return f"{known_within(mean, NOISY)} on average (unsteady; {recorded} in the trace)"
     known = unprofiled(analysis)
@@ -36,7 +40,7 @@ def step_time(analysis: Analysis) -> str:
 
 def sentence(analysis: Analysis) -> str:
     """Return how far the timed steps scatter; empty unless by more than their median."""
-    timed, mean = _timed(analysis), _mean_us(analysis)
+    timed, mean = _timed(analysis), mean_us(analysis)
     if timed is None or not mean:
         return ""
     least, most = duration(min(timed.each)), duration(max(timed.each))
@@ -61,7 +65,22 @@ def uncertainty(analysis: Analysis) -> float:
     return timed.uncertainty or 0.0 if timed else 0.0
 
 
-def _mean_us(analysis: Analysis) -> float:
+def count(analysis: Analysis) -> int:
+    """Return how many steps the capture timed."""
+    timed = _timed(analysis)
+    return len(timed.each) if timed else 0
+
+
+def enough(analysis: Analysis) -> int:
+    """Return how many steps to time, so that their time is as certain as the projections from it."""
+    timed = _timed(analysis)
+    if timed is None or not timed.each:
+        return LIKELY
+    wanted = len(timed.each) * ((timed.uncertainty or 0.0) / NOISY) ** 2
+    return min(MOST, max(2 * len(timed.each), 10 * math.ceil(wanted / 10)))
+
+
+def mean_us(analysis: Analysis) -> float:
     """Return the mean of unsteady steps, the whole run's without its phases where known, in µs; 0 for steady ones."""
     timed, run = _timed(analysis), analysis.run
     if timed is None or (timed.uncertainty or 0.0) <= UNSTEADY:

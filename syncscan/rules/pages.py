@@ -60,6 +60,7 @@ def sync_page(id: str) -> RuleDoc:
         sections=dict(_with_race(sections, header)),
         titles=_variants("title", header),
         fixes=_variants("fix", header),
+        dos=_variants("do", header),
         why=_plain(sections[WHY]),
         when_fine=_plain(sections[WHEN_FINE]),
     )
@@ -78,6 +79,7 @@ def habit_page(id: str) -> RuleDoc:
         sections=dict(_with_race(sections | advice, header)),
         titles={"": header["name"], **_variants("title", header)},
         fixes=_variants("fix", header),
+        dos=_variants("do", header),
         why=_plain(sections[WHY_OF_HABIT]),
         when_fine=_plain(sections[WHEN_FINE]),
     )
@@ -87,8 +89,8 @@ def habit_page(id: str) -> RuleDoc:
 def advice_of(habit: str, variant: str = "") -> Advice:
     """Return the texts of a habit's page in the form in which a report shows them."""
     page = habit_page(habit)
-    title, fix = page.titles[variant], page.fixes[variant]
-    return Advice(page.id, Area(page.cause), title, page.why, fix, page.when_fine)
+    title, fix, do = page.titles[variant], page.fixes[variant], page.dos[variant]
+    return Advice(page.id, Area(page.cause), title, page.why, fix, page.when_fine, do)
 
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)

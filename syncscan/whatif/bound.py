@@ -44,6 +44,7 @@ def decided(
         bound=bound,
         reason=" ".join(sentences),
         communication_share=step.shares.communication,
+        input_share=step.shares.input,
         guessed_overhead=None if step.calibration.known else _overhead(step),
         host_scale=step.replay.scale if step.calibration.known else None,
     )
@@ -171,7 +172,9 @@ def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary, first_use:
         sentence, beside = _limit(all_gone, len(all_gone.removed))
     else:
         sentence, beside = _nothing_to_gain(any_syncs, all_gone, step, first_use)
-    return Outlook(gains=_gains(all_gone), sentence=sentence, beside=beside)
+    gains = _gains(all_gone)
+    after = all_gone.bound_after if gains else None
+    return Outlook(gains=gains, sentence=sentence, beside=beside, after=after, device_share=all_gone.device_share)
 
 
 def _gains(all_gone: Projection) -> bool:

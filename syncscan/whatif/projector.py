@@ -14,7 +14,7 @@ from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.projection import Pipeline, Projection, Schedule, StepAfter
+from syncscan.model.projection import Pipeline, Projection, Schedule, StepAfter, StepState
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, in_words, prevented, standing
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
@@ -261,25 +261,35 @@ class Projector:
         removed = frozenset(self.number[f.id] for f in chosen)
         return StepSchedules(self.steps, self.calibrated(step_ms).replay).schedule(at, removed)
 
-    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
-        """Return the step without these findings and with these changes, as the list of remedies replays them.
-
-        `changes` has the likely change of each habit that is dropped. None where nothing can be replayed.
-        """
+    def state(self, findings: Sequence[str], changes: Sequence[Change]) -> StepState | None:
+        """Return the step without these findings and with these changes; None where nothing can be replayed."""
         if not self.replayable or not any(p.launches for p in self.graph.programs):
             return None
         step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
         change = reduce(both, changes, NO_CHANGE)
+        middle, (low, high) = step.after(removed).period * step.unit, step.range(removed)
         if change == NO_CHANGE:
-            us, limits = step.after(removed).period * step.unit, step.range(removed)
-            return StepAfter(us, limits, StepSchedules(self.steps, step.replay).schedule(at, removed))
-        replay, base = step.replay_of(self.changed(change)), step.before.period
-        after = min(base, period(replay, removed - step.behind))
+            return StepState(middle, (low, high))
+        base = step.before.period
+        after = min(base, period(step.replay_of(self.changed(change)), removed - step.behind))
         doubt = (REPEATABILITY * base + MODEL * (base - after)) * step.unit
-        low, high = step.range(removed)
-        middle, us = step.after(removed).period * step.unit, after * step.unit
-        limits = max(0.0, us - max(doubt, middle - low)), min(us + max(doubt, high - middle), base * step.unit)
-        return StepAfter(us, limits, StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed))
+        us = after * step.unit
+        least, most = us - max(doubt, middle - low), us + max(doubt, high - middle)
+        return StepState(us, (max(0.0, least), min(most, base * step.unit)))
+
+    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
+        """Return that state with one of its steps, launch by launch."""
+        state = self.state(findings, changes)
+        if state is None:
+            return None
+        step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
+        change = reduce(both, changes, NO_CHANGE)
+        if change == NO_CHANGE:
+            schedule = StepSchedules(self.steps, step.replay).schedule(at, removed)
+        else:
+            replay = step.replay_of(self.changed(change))
+            schedule = StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed)
+        return StepAfter(state.us, state.range_us, schedule)
 
     def _require_work(self, step_ms: float | None) -> None:
         path = self.trace.info.path

@@ -20,6 +20,7 @@ from syncscan.detect.rule_table import table_of
 from syncscan.detect.rules import ORDER
 from syncscan.model import race
 from syncscan.model.finding import Cause, Removal
+from syncscan.report.front import DO
 from syncscan.rules.pages import FOLDER, SYNC_HEADINGS, habit_page, sync_page
 from tests.each import each
 
@@ -98,6 +99,18 @@ ADVICE = [(name, text) for name, text in TEXTS if re.search("non_blocking['=:]+ 
 def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use(text: str) -> None:
     """To the host: the event that the read waits for, in code. To the device: that the source stays as it is."""
     assert "event.synchronize()" in text or re.search("until the cop(y has|ies have) run", text)
+
+
+DOS = [
+    *((page.stem, do) for page in PAGES for do in page_of(page).dos.values()),
+    *((file.stem, place.do) for file in TABLES for place in table_of(file.stem).places if place.fix),
+]
+
+
+def test_every_fix_has_an_imperative_of_one_line() -> None:
+    """A first screen has a line for it: 80 columns, indented by four; a table's own fix has its own."""
+    assert all(page_of(page).dos.keys() >= page_of(page).fixes.keys() for page in PAGES)
+    assert [] == [(name, do) for name, do in DOS if not (0 < len(do) <= DO and do.endswith("."))]
 
 
 def test_there_is_such_advice_in_many_rules() -> None:

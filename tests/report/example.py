@@ -44,7 +44,10 @@ STEP = StepSummary(
     recoverable_us=9_000.0,
     recoverable_range_us=(8_100.0, 9_900.0),
     outlook=Outlook(
-        gains=True, sentence="Without it the host is the limit.", beside="Without its sync the host is the limit."
+        gains=True,
+        sentence="Without it the host is the limit.",
+        beside="Without its sync the host is the limit.",
+        after=Bound.HOST,
     ),
 )
 
@@ -56,6 +59,7 @@ NONZERO = Diagnosis(
     why="The size of the output depends on the data, so the host reads it back before it can go on.",
     fix="Use torch.where(mask, a, b), which keeps the shape.",
     when_fine="Where the selection saves more work than the wait costs.",
+    do="Keep the shape: torch.where(mask, a, b).",
 )
 EXPLICIT = Diagnosis(
     rule="explicit-sync",
@@ -65,6 +69,7 @@ EXPLICIT = Diagnosis(
     why="The program asks to wait for the device.",
     fix="Time with events that are read after the loop.",
     when_fine="Around a measurement.",
+    do="Read events after the loop.",
     intended=True,
 )
 
@@ -77,6 +82,7 @@ LAUNCHES = Habit(
         why="Each launch takes the host longer than its kernel takes the device.",
         fix='torch.compile(mode="reduce-overhead") or a CUDA graph for the launches between syncs.',
         when_fine="Where the step is short beside what the program does around it.",
+        do='torch.compile(model, mode="reduce-overhead").',
     ),
     confidence=Confidence.MEDIUM,
     scope=("train", "step"),

@@ -507,7 +507,7 @@ def test_a_habits_range_leaves_half_of_what_the_replay_leaves() -> None:
     trace = analysis.trace
     rows = [row for row in range(len(trace.slices)) if trace.name(row) == "compute"]
     host = tuple((int(trace.slices.track[r]), int(trace.slices.ts[r]), int(trace.slices.end[r])) for r in rows)
-    words = Advice("made-up", Area.INPUT, "Computes", "It does.", "Don't.", "Never.")
+    words = Advice("made-up", Area.INPUT, "Computes", "It does.", "Don't.", "Never.", "Stop.")
     habit = Habit("made-up-0", words, Confidence.HIGH, (), "", 1.0, (), 900.0, (Change(host=host),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
     (result,) = project_habits(projector, [habit])

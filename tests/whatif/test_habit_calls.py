@@ -12,7 +12,7 @@ from syncscan.whatif.habit_gains import project_habits
 from syncscan.whatif.projector import Projector
 from tests.builder import TraceBuilder
 
-WORDS = Advice("made-up", Area.HOST, "Takes memory", "It does.", "Don't.", "Never.")
+WORDS = Advice("made-up", Area.HOST, "Takes memory", "It does.", "Don't.", "Never.", "Stop.")
 
 
 def gain(change_of: str, cost_us: float) -> float:

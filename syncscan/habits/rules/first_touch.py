@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import WorkKind, by_phase, gained, kinds
 from syncscan.model.duration import duration
 from syncscan.model.habit import Habit, SampledTime
-from syncscan.model.host import USER, HostNode, SampledHost
+from syncscan.model.host import HostNode, SampledHost
 from syncscan.rules.pages import advice_of
 
 SPREAD = (0.6, 1.75)
@@ -85,7 +84,10 @@ def _placed(sampled: SampledHost, touched: Touched) -> SampledTime:
     """Return the likely time, spread over phases as the pages are."""
     page_us = touched.likely_us / sum(touched.pages)
     pairs = zip(sampled.nodes, touched.pages, strict=True)
-    return SampledTime("touches fresh memory", by_phase((node.phase, n * page_us) for node, n in pairs), in_ops=True)
+    phases = by_phase((node.phase, n * page_us) for node, n in pairs)
+    most = max(zip(touched.pages, sampled.nodes, strict=True), key=lambda pair: pair[0])[1]
+    own = sampled.in_program(most)
+    return SampledTime("touches fresh memory", phases, in_ops=True, line=own.place if own else "")
 
 
 def _touched(sampled: SampledHost) -> Touched | None:
@@ -114,7 +116,7 @@ def _touched(sampled: SampledHost) -> Touched | None:
 def _evidence(context: Context, sampled: SampledHost, touched: Touched) -> list[str]:
     pages, lines = sum(touched.pages), dict[str, float]()
     for number, n in enumerate(touched.pages):
-        place = _place(sampled.nodes, number)
+        place = _place(sampled, sampled.nodes[number])
         lines[place] = lines.get(place, 0.0) + n
     most = sorted(lines, key=lambda place: -lines[place])[:PLACES]
     lines_text = ", ".join(
@@ -126,10 +128,7 @@ def _evidence(context: Context, sampled: SampledHost, touched: Touched) -> list[
     return [f"{pages:.0f} pages per step are touched for the first time{huge}: {took} {how}", f"in {lines_text}"]
 
 
-def _place(nodes: Sequence[HostNode], number: int) -> str:
+def _place(sampled: SampledHost, node: HostNode) -> str:
     """Return the program's line that led to this node, or the node's own line."""
-    at = number
-    while at >= 0 and nodes[at].owner != USER:
-        at = nodes[at].parent
-    node = nodes[at if at >= 0 else number]
-    return f"{PurePath(node.file.replace(chr(92), '/')).name}:{node.line} {node.function}"
+    of = sampled.in_program(node) or node
+    return f"{of.place} {of.function}"

@@ -1,0 +1,237 @@
+"""Find the places that a first screen names: of each change, and of the line or op that takes most of the host's time.
+
+A place is a line of the program where one is known; else the phase that holds most of the change's gain, else what the
+change is about, with a word that its line wasn't recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+from msgspec import Struct
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Confidence, Finding, Phase, Source
+from syncscan.model.habit import Habit
+from syncscan.model.host import HostNode, SampledHost
+from syncscan.model.libraries import path_in_package
+from syncscan.model.slice_names import is_engine
+
+LEAST = 0.25
+"""Part of the step from which one line, or one op with its backward, is named."""
+MOSTLY = 0.8
+"""Part of a change's gain that the phases hold which its place names."""
+_NETWORK = {Phase.FORWARD: "forward", Phase.BACKWARD: "backward"}
+_NOT_RECORDED = "line not recorded"
+_ABOUT = {
+    "loader-no-workers": "the DataLoader",
+    "loader-few-workers": "the DataLoader",
+    "pageable-input": "the copy of the input",
+    "inline-pin": "the pinning of the batch",
+    "copy-in-line": "the copy of the input",
+    "host-built-tensor": "the tensor that the host builds",
+    "fp32-matmul": "the matrix products",
+    "optimizer-loop": "the optimizer's step",
+    "gradients-zeroed": "the zeroing of gradients",
+    "garbage-collection": "the garbage collector",
+    "lock-held": "another thread",
+    "allocation-storm": "the allocator",
+    "autocast-casts": "the casts of weights",
+    "first-touch": "the memory that the step allocates",
+    "parameter-loop": "the loop over parameters",
+    "op-setup": "the op that is set up",
+    "side-work": "the step's thread",
+}
+"""What a habit is about, for a place whose line no recording shows."""
+_PHASE_OF = {
+    "loader-no-workers": Phase.DATA,
+    "loader-few-workers": Phase.DATA,
+    "optimizer-loop": Phase.OPTIMIZER,
+}
+"""The phase of the step whose line is a habit's place."""
+
+
+class Hottest(Struct, frozen=True):
+    """The line, or the op with its backward, that takes most of the step's time on the host."""
+
+    place: str
+    """`model.py:593`, or the op."""
+    op: str
+    """What runs there, as `8 calls of aten::_cudnn_attention_forward`; empty where only the line is known."""
+    us: float
+    of_us: float
+    is_line: bool
+
+    @property
+    def share(self) -> float:
+        return self.us / self.of_us if self.of_us else 0.0
+
+
+def place_of_syncs(members: Sequence[Finding]) -> str:
+    """Return the first line and how many there are besides: `diffusion.py:870 and 2 more, likely`."""
+    first, *others = members
+    more = f" and {len(others)} more" if others else ""
+    likely = ", likely" if any(f.confidence is not Confidence.HIGH for f in members) else ""
+    line = short_line(first)
+    subject = _subject(first)
+    if not line:
+        return f"{subject}{more}{likely}, {_NOT_RECORDED}"
+    return f"{line}{more or (f', {subject}' if subject else '')}{likely}"
+
+
+def _subject(f: Finding) -> str:
+    """Return what waits, in a word or two: `.item()` of the title `.item() waits for a number`, else the op."""
+    subject, verb, _ = f.diagnosis.title.partition(" waits")
+    if verb and len(subject) <= 24:
+        return subject
+    return (f.where.op or f.api).removeprefix("aten::").partition(":")[0]
+
+
+def short_line(f: Finding) -> str:
+    """Return a finding's line, of a library with its package: `train.py:12`, `timm/utils/agc.py:30`."""
+    where = f.where
+    if where.in_loop and where.in_library:
+        return _line(where.in_library, in_package=True)
+    return _line(where.source) or _line(where.in_library, in_package=True)
+
+
+def _line(source: Source | None, in_package: bool = False) -> str:
+    if source is None:
+        return ""
+    file = path_in_package(source.file) if in_package else _name(source.file)
+    if source.exact:
+        return f"{file}:{source.line}"
+    if source.candidates:
+        return f"{file}:{' or '.join(map(str, source.candidates[:2]))}"
+    return f"{source.function}() in {file}"
+
+
+def _name(file: str) -> str:
+    return PurePath(file.replace(chr(92), "/")).name
+
+
+def place_of_habit(analysis: Analysis, habit: Habit) -> str:
+    sampled = analysis.host_time.sampled
+    if habit.segments:
+        return _network(habit, sampled)
+    about = " ".join(part for part in (_ABOUT.get(habit.rule, habit.advice.title),) if part)
+    line = _line_of_habit(habit, sampled)
+    if line:
+        return f"{line}, {about}"
+    if habit.scope:
+        return f"{about}, in {habit.scope[-1]}"
+    return f"{about}, {_NOT_RECORDED}"
+
+
+def _line_of_habit(habit: Habit, sampled: SampledHost | None) -> str:
+    if habit.sampled and habit.sampled.line:
+        return habit.sampled.line
+    phase = _PHASE_OF.get(habit.rule)
+    if phase is None and habit.sampled and habit.sampled.by_phase:
+        phase = habit.sampled.by_phase[0][0]
+    return line_of_phase(sampled, phase) if phase and sampled else ""
+
+
+def _network(habit: Habit, sampled: SampledHost | None) -> str:
+    """Return the passes of the network that hold most of what launches take: `train.py:52, the backward pass`."""
+    took: dict[Phase, float] = {}
+    for segment in habit.segments:
+        gain = segment.gain.recoverable_us if segment.gain else segment.host_us
+        took[segment.phase] = took.get(segment.phase, 0.0) + gain
+    phases = sorted(took, key=lambda phase: -took[phase])
+    passes = [phase for phase in phases if phase in _NETWORK]
+    whole = sum(took.values())
+    if not passes:
+        what, main = (
+            ("the optimizer's step", Phase.OPTIMIZER)
+            if phases[0] is Phase.OPTIMIZER
+            else ("the network", Phase.FORWARD)
+        )
+    elif took[passes[0]] >= MOSTLY * whole:
+        what, main = f"the network's {_NETWORK[passes[0]]} pass", passes[0]
+    else:
+        what, main = f"the network, {' and '.join(_NETWORK[p] for p in _NETWORK if p in passes)}", passes[0]
+    line = line_of_phase(sampled, main) if sampled else ""
+    return f"{line}, {what}" if line else what
+
+
+def line_of_phase(sampled: SampledHost, phase: Phase) -> str:
+    """Return the program's line in which most of a phase's time is spent, where one is in most of it; else nothing."""
+    entries: dict[str, float] = {}
+    for node in sampled.nodes:
+        inside = node.parent >= 0 and sampled.nodes[node.parent].phase is phase
+        if node.phase is phase and not inside:
+            caller = sampled.in_program(node)
+            if caller:
+                entries[caller.place] = entries.get(caller.place, 0.0) + node.us
+    most = max(entries, key=lambda place: entries[place], default="")
+    return most if most and 2 * entries[most] > sum(entries.values()) else ""
+
+
+def hottest_of(analysis: Analysis, listed: Sequence[Finding]) -> Hottest | None:
+    """Return the line or op that takes a quarter of the step on the host or more; None where nothing does.
+
+    What waits for the device there, the loader's lines and autograd's engine don't count: other words say those.
+    """
+    counted, sampled = analysis.host_time.counted, analysis.host_time.sampled
+    op = _hottest_op(analysis)
+    line = _hottest_line(sampled, {short_line(f) for f in listed}) if sampled else None
+    if line and op and counted:
+        return Hottest(line.place, op.op, line.us, line.of_us, True)
+    return line or op
+
+
+def _hottest_line(sampled: SampledHost, waiting: Iterable[str]) -> Hottest | None:
+    took: dict[tuple[str, int], float] = {}
+    called_by: dict[tuple[str, int], HostNode] = {}
+    for node in sampled.nodes:
+        if node.phase is Phase.DATA or node.function == "_engine_run_backward" or not node.self_us:
+            continue
+        key = node.file, node.line
+        took[key] = took.get(key, 0.0) + node.self_us
+        caller = sampled.in_program(node)
+        if caller and key not in called_by:
+            called_by[key] = caller
+    most = max(took, key=lambda key: took[key], default=None)
+    if most is None or took[most] < LEAST * sampled.step_us:
+        return None
+    file, line = most
+    caller = called_by.get(most)
+    place = f"{_name(file)}:{line}"
+    if place in set(waiting):
+        return None
+    if caller and (caller.file, caller.line) != most:
+        place = f"{place}, under {caller.place}"
+    return Hottest(place, "", took[most], sampled.step_us, True)
+
+
+_DIRECTION = re.compile(r"_?(forward|backward)\d*$", re.IGNORECASE)
+
+
+def _hottest_op(analysis: Analysis) -> Hottest | None:
+    """Return an op with its backward, which has its name with another ending."""
+    counted = analysis.host_time.counted
+    if counted is None or not counted.step_us:
+        return None
+    took: dict[str, float] = {}
+    calls: dict[str, float] = {}
+    names: dict[str, str] = {}
+    for dear in counted.dearest:
+        if is_engine(dear.op):
+            continue
+        key = _DIRECTION.sub("", dear.op)
+        took[key] = took.get(key, 0.0) + dear.self_us
+        calls[key] = calls.get(key, 0.0) + dear.per_step
+        names.setdefault(key, dear.op)
+    most = max(took, key=lambda key: took[key], default="")
+    if not most or took[most] < LEAST * counted.step_us:
+        return None
+    both = sum(_DIRECTION.sub("", dear.op) == most for dear in counted.dearest) > 1
+    name = f"{names[most]}{' and its backward' if both and names[most] != most else ''}"
+    times = f"{calls[most]:,.0f} call{'s' * (round(calls[most]) != 1)} of {name}" if calls[most] >= 1 else name
+    return Hottest(names[most], times, took[most], counted.step_us, False)
+
+
+__all__ = ["Hottest", "hottest_of", "line_of_phase", "place_of_habit", "place_of_syncs", "short_line"]
