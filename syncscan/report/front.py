@@ -47,7 +47,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """A change, and the step's state after it and those above it; times in µs, gains as shares of the step."""
 
     gain: float | None
-    """What it adds to the rows above; None where nothing was projected, as after a dry run."""
+    """Part of the step that it adds to the rows above; None where nothing was projected, as after a dry run."""
     gain_low: float = 0.0
     gain_high: float = 0.0
     may: bool = False
@@ -64,9 +64,9 @@ class Change(Struct, frozen=True, kw_only=True):
     """The step before and after with its range: `16.0 → 11.7 ms (10.6 to 12.8)`, for a later row `→ 6.0 ms (…)`."""
     place: str
     do: str
-    """What to do, an imperative of one line."""
+    """Advice, an imperative of one line."""
     below: str = ""
-    """What either part of it gains alone; empty where that adds nothing."""
+    """Gain of either part of it alone; empty where that adds nothing."""
     rule: str
     findings: tuple[str, ...] = ()
     """Ids of the syncs that it removes; empty for a habit."""
@@ -103,9 +103,9 @@ class Front(Struct, frozen=True, kw_only=True):
     busy: float | None
     """The device's share of it."""
     verdict: str
-    """What limits the step, a sentence."""
+    """The limit of the step, a sentence."""
     together: str
-    """What the changes gain together, a sentence."""
+    """Gain of the changes together, a sentence."""
     changes: tuple[Change, ...]
     gain: float
     """That gain, a share of the step."""
@@ -114,7 +114,7 @@ class Front(Struct, frozen=True, kw_only=True):
     most: Hottest | None
     """The line or op that takes a quarter of a host-bound step or more."""
     if_compiled: str
-    """What compiling comes to where no change does it; or why nothing is promised of it."""
+    """The step once compiled, where no change does that; or why nothing is promised of it."""
     run: RunBar | None
     sure: Sure
     why_sure: str
@@ -425,13 +425,13 @@ def _time(us: float, limits: tuple[float, float], base: float) -> str:
 def _digits(limits: tuple[float, float], base: float) -> tuple[float, str, int]:
     """Return the unit of the step, and the decimals of a time: its last digit is at most a tenth of the range's width.
 
-    At most three digits are known of the step itself.
+    At most three digits are most of the step itself.
     """
     size, unit = next(((size, unit) for size, unit in _UNITS if base >= size), _UNITS[-1])
-    known = 2 - math.floor(math.log10(base / size)) if base else 0
+    most = 2 - math.floor(math.log10(base / size)) if base else 0
     width = (limits[1] - limits[0]) / size
-    decimals = -math.floor(math.log10(width / 10)) if width > 0 else known
-    return size, unit, max(0, min(decimals, known))
+    decimals = -math.floor(math.log10(width / 10)) if width > 0 else most
+    return size, unit, max(0, min(decimals, most))
 
 
 # sentences
@@ -663,16 +663,16 @@ _EXAMPLE = ("train.py",)
 def _next(analysis: Analysis, changes: Sequence[Change], sure: Sure, program: Sequence[str] | None) -> tuple[str, ...]:
     """Return how to record again where a gain isn't sure, else what explains the first change, or shows all."""
     trace, dry = analysis.trace.info.path, dry_run.is_dry(analysis)
-    known = tuple(program or _EXAMPLE)
+    command_of = tuple(program or _EXAMPLE)
     if dry and changes and program:
         return _fitting(("syncscan", "fix", *program), changes)
     if dry and not changes:
         runs_function = program and ".py:" in program[0]  # which only a dry run and `fix` call
         return _fitting(("syncscan", "profile", *(_EXAMPLE if runs_function else known)), changes)
     if not dry and not len(analysis.trace.device_rows):
-        return _fitting(("syncscan", "dryrun", *known), changes)
+        return _fitting(("syncscan", "dryrun", *command_of), changes)
     if not dry and (sure == "no" or timed_steps.uncertainty(analysis) >= UNSTEADY):
-        return _fitting(("syncscan", "profile", "--calibrate", str(timed_steps.enough(analysis)), *known), changes)
+        return _fitting(("syncscan", "profile", "--calibrate", str(timed_steps.enough(analysis)), *command_of), changes)
     if changes or trace == "-":
         return "syncscan", "explain", *([changes[0].rule] if changes else [])
     return _fitting(("syncscan", "report", trace, "-o", "report.html"), changes)

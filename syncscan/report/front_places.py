@@ -44,7 +44,7 @@ _ABOUT = {
     "op-setup": "the op that is set up",
     "side-work": "the step's thread",
 }
-"""What a habit is about, for a place whose line no recording shows."""
+"""Subjects of habits, for a place whose line no recording shows."""
 _PHASE_OF = {
     "loader-no-workers": Phase.DATA,
     "loader-few-workers": Phase.DATA,
@@ -59,7 +59,7 @@ class Hottest(Struct, frozen=True):
     place: str
     """`model.py:593`, or the op."""
     op: str
-    """What runs there, as `8 calls of aten::_cudnn_attention_forward`; empty where only the line is known."""
+    """The op that runs there, as `8 calls of aten::_cudnn_attention_forward`; empty where only the line is known."""
     us: float
     of_us: float
     is_line: bool
@@ -91,10 +91,10 @@ def _subject(f: Finding) -> str:
 
 def short_line(f: Finding) -> str:
     """Return a finding's line, of a library with its package: `train.py:12`, `timm/utils/agc.py:30`."""
-    where = f.where
-    if where.in_loop and where.in_library:
-        return _line(where.in_library, in_package=True)
-    return _line(where.source) or _line(where.in_library, in_package=True)
+    at = f.where
+    if at.in_loop and at.in_library:
+        return _line(at.in_library, in_package=True)
+    return _line(at.source) or _line(at.in_library, in_package=True)
 
 
 def _line(source: Source | None, in_package: bool = False) -> str:
@@ -142,19 +142,19 @@ def _network(habit: Habit, sampled: SampledHost | None) -> str:
         took[segment.phase] = took.get(segment.phase, 0.0) + gain
     phases = sorted(took, key=lambda phase: -took[phase])
     passes = [phase for phase in phases if phase in _NETWORK]
-    whole = sum(took.values())
+    total = sum(took.values())
     if not passes:
-        what, main = (
+        passes_of, main = (
             ("the optimizer's step", Phase.OPTIMIZER)
             if phases[0] is Phase.OPTIMIZER
             else ("the network", Phase.FORWARD)
         )
-    elif took[passes[0]] >= MOSTLY * whole:
-        what, main = f"the network's {_NETWORK[passes[0]]} pass", passes[0]
+    elif took[passes[0]] >= MOSTLY * total:
+        passes_of, main = f"the network's {_NETWORK[passes[0]]} pass", passes[0]
     else:
-        what, main = f"the network, {' and '.join(_NETWORK[p] for p in _NETWORK if p in passes)}", passes[0]
+        passes_of, main = f"the network, {' and '.join(_NETWORK[p] for p in _NETWORK if p in passes)}", passes[0]
     line = line_of_phase(sampled, main) if sampled else ""
-    return f"{line}, {what}" if line else what
+    return f"{line}, {passes_of}" if line else passes_of
 
 
 def line_of_phase(sampled: SampledHost, phase: Phase) -> str:

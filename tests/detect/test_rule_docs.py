@@ -110,7 +110,7 @@ DOS = [
 def test_every_fix_has_an_imperative_of_one_line() -> None:
     """A first screen has a line for it: 80 columns, indented by four; a table's own fix has its own."""
     assert all(page_of(page).dos.keys() >= page_of(page).fixes.keys() for page in PAGES)
-    assert [] == [(name, do) for name, do in DOS if not (0 < len(do) <= DO and do.endswith("."))]
+    assert [(name, do) for name, do in DOS if not (0 < len(do) <= DO and do.endswith("."))] == []
 
 
 def test_there_is_such_advice_in_many_rules() -> None:
