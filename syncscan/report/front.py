@@ -668,7 +668,7 @@ def _next(analysis: Analysis, changes: Sequence[Change], sure: Sure, program: Se
         return _fitting(("syncscan", "fix", *program), changes)
     if dry and not changes:
         runs_function = program and ".py:" in program[0]  # which only a dry run and `fix` call
-        return _fitting(("syncscan", "profile", *(_EXAMPLE if runs_function else known)), changes)
+        return _fitting(("syncscan", "profile", *(_EXAMPLE if runs_function else command_of)), changes)
     if not dry and not len(analysis.trace.device_rows):
         return _fitting(("syncscan", "dryrun", *command_of), changes)
     if not dry and (sure == "no" or timed_steps.uncertainty(analysis) >= UNSTEADY):
