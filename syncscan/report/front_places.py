@@ -12,6 +12,8 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
+from syncscan.facts.network import passes
+from syncscan.facts.period import step_intervals
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Phase, Source
 from syncscan.model.habit import Habit
@@ -114,8 +116,8 @@ def _name(file: str) -> str:
 
 def place_of_habit(analysis: Analysis, habit: Habit) -> str:
     sampled = analysis.host_time.sampled
-    if habit.segments:
-        return _network(habit, sampled)
+    if habit.rule == "launch-bound":
+        return _network(analysis)
     about = " ".join(part for part in (_ABOUT.get(habit.rule, habit.advice.title),) if part)
     line = _line_of_habit(habit, sampled)
     if line:
@@ -134,27 +136,30 @@ def _line_of_habit(habit: Habit, sampled: SampledHost | None) -> str:
     return line_of_phase(sampled, phase) if phase and sampled else ""
 
 
-def _network(habit: Habit, sampled: SampledHost | None) -> str:
-    """Return the passes of the network that hold most of what launches take: `train.py:52, the backward pass`."""
-    took: dict[Phase, float] = {}
-    for segment in habit.segments:
-        gain = segment.gain.recoverable_us if segment.gain else segment.host_us
-        took[segment.phase] = took.get(segment.phase, 0.0) + gain
-    phases = sorted(took, key=lambda phase: -took[phase])
-    passes = [phase for phase in phases if phase in _NETWORK]
-    total = sum(took.values())
-    if not passes:
-        passes_of, main = (
-            ("the optimizer's step", Phase.OPTIMIZER)
-            if phases[0] is Phase.OPTIMIZER
-            else ("the network", Phase.FORWARD)
-        )
-    elif took[passes[0]] >= MOSTLY * total:
-        passes_of, main = f"the network's {_NETWORK[passes[0]]} pass", passes[0]
+def _network(analysis: Analysis) -> str:
+    """Return the passes of the network that take most of the host's time: `train.py:52, the network's backward pass`."""
+    sampled, took = analysis.host_time.sampled, _passes(analysis)
+    by_time = sorted((phase for phase in took if phase in _NETWORK), key=lambda phase: -took[phase])
+    if not by_time:
+        return "the network"
+    if took[by_time[0]] >= MOSTLY * sum(took[phase] for phase in by_time):
+        part = f"the network's {_NETWORK[by_time[0]]} pass"
     else:
-        passes_of, main = f"the network, {' and '.join(_NETWORK[p] for p in _NETWORK if p in passes)}", passes[0]
-    line = line_of_phase(sampled, main) if sampled else ""
-    return f"{line}, {passes_of}" if line else passes_of
+        part = "the network, forward and backward"
+    line = line_of_phase(sampled, by_time[0]) if sampled else ""
+    return f"{line}, {part}" if line else part
+
+
+def _passes(analysis: Analysis) -> dict[Phase, float]:
+    """Return the host's time in each phase: as sampled, else in the recorded passes of a step."""
+    if analysis.host_time.sampled:
+        return {Phase(share.name): share.us for share in analysis.host_time.sampled.by_phase()}
+    took: dict[Phase, float] = {}
+    for step in step_intervals(analysis.trace)[:1]:
+        for each in passes(analysis.trace, step):
+            phase = Phase.BACKWARD if each.backward else Phase.FORWARD
+            took[phase] = took.get(phase, 0.0) + each.interval.length
+    return took
 
 
 def line_of_phase(sampled: SampledHost, phase: Phase) -> str:
