@@ -137,7 +137,7 @@ def _line_of_habit(habit: Habit, sampled: SampledHost | None) -> str:
 
 
 def _network(analysis: Analysis) -> str:
-    """Return the passes of the network that take most of the host's time: `train.py:52, the network's backward pass`."""
+    """Return the passes of the network that take most of the host's time, at the line that calls them."""
     sampled, took = analysis.host_time.sampled, _passes(analysis)
     by_time = sorted((phase for phase in took if phase in _NETWORK), key=lambda phase: -took[phase])
     if not by_time:
