@@ -31,8 +31,8 @@ from typing import Any
 import torch
 
 from benchmarks.watched_programs import Recorded
-from syncscan.live.sampler import RATE
-from syncscan.live.thread_position import PositionLookup
+from syncscan.watching.sampler import RATE
+from syncscan.watching.thread_position import PositionLookup
 
 SETTLES_S = 1.0
 """Time from a watch's start to its block's clock."""

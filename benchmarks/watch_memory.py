@@ -19,11 +19,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from syncscan.live import watch as watches
-from syncscan.live.record import Journal
-from syncscan.live.sampler import RATE, Tick
-from syncscan.live.thread_position import ThreadPosition
-from syncscan.live.watch import INTERVAL_S, Watch
+from syncscan.watching import watch as watches
+from syncscan.watching.record import Journal
+from syncscan.watching.sampler import RATE, Tick
+from syncscan.watching.thread_position import ThreadPosition
+from syncscan.watching.watch import INTERVAL_S, Watch
 
 DAY_S = 86_400
 MOST_BYTES, FILES = 1_000_000, 3

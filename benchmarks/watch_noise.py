@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncscan.live.alarm import Alarms, Usual
-from syncscan.live.tally import Key
-from syncscan.live.watch import DRAIN_S
+from syncscan.watching.alarm import Alarms, Usual
+from syncscan.watching.tally import Key
+from syncscan.watching.watch import DRAIN_S
 
 Row = tuple[int, Key | None, int]
 """When a sample was taken (ns), the line that waited there, periods."""

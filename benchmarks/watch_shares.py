@@ -23,8 +23,8 @@ from typing import Any
 
 import torch
 
-from syncscan.live.reading import read
-from syncscan.live.watch import Watch
+from syncscan.watching.reading import read
+from syncscan.watching.watch import Watch
 
 Spent = dict[str, float]
 Program = Callable[[Spent], None]

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.watched_jobs import JOBS, Job
-from syncscan.live.reading import read
-from syncscan.live.sampler import RATE, Tick
-from syncscan.live.thread_position import DEVICE
-from syncscan.live.watch import Watch
+from syncscan.watching.reading import read
+from syncscan.watching.sampler import RATE, Tick
+from syncscan.watching.thread_position import DEVICE
+from syncscan.watching.watch import Watch
 
 WAITS = {
     "item": "loss.item()",

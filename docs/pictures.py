@@ -16,7 +16,7 @@ from typing import Any
 from docs import scatter
 from syncscan import api, report
 from syncscan.fleet import analyze_fleet
-from syncscan.report import fleet_report
+from syncscan.fleet import report as fleet_report
 from syncscan.report import page as page_writer
 
 ROOT = Path(__file__).parent.parent

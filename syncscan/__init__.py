@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from syncscan.api import analyze as analyze
     from syncscan.capture.session import Session as Session
     from syncscan.capture.session import profile as profile
+    from syncscan.dryrun.pretend import pretend_gpu as pretend_gpu
     from syncscan.errors import MissingExtra as MissingExtra
     from syncscan.errors import ProgramFailed as ProgramFailed
     from syncscan.errors import SyncscanError as SyncscanError
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
     from syncscan.guarding.guard import guard as guard
     from syncscan.guarding.seen import GuardedSync as GuardedSync
-    from syncscan.live.start import watch as watch
-    from syncscan.live.watch import Watch as Watch
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
     from syncscan.model.finding import Occurrence as Occurrence
@@ -45,9 +44,10 @@ if TYPE_CHECKING:
     from syncscan.model.picture import Picture as Picture
     from syncscan.model.projection import Projection as Projection
     from syncscan.model.trace import Category as Category
-    from syncscan.pretend import pretend_gpu as pretend_gpu
     from syncscan.proof.outcome import Proof as Proof
     from syncscan.proof.prove import prove as prove
+    from syncscan.watching.start import watch as watch
+    from syncscan.watching.watch import Watch as Watch
 
 _HOMES = {
     "Analysis": "syncscan.model.analysis",
@@ -73,16 +73,16 @@ _HOMES = {
     "TraceUnreadable": "syncscan.errors",
     "UnexpectedSync": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
-    "Watch": "syncscan.live.watch",
+    "Watch": "syncscan.watching.watch",
     "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
     "analyze_fleet": "syncscan.fleet",
     "fix": "syncscan.fixing",
     "guard": "syncscan.guarding.guard",
-    "pretend_gpu": "syncscan.pretend",
+    "pretend_gpu": "syncscan.dryrun.pretend",
     "profile": "syncscan.capture.session",
     "prove": "syncscan.proof.prove",
-    "watch": "syncscan.live.start",
+    "watch": "syncscan.watching.start",
 }
 """Module of each public name."""
 

@@ -30,9 +30,9 @@ from syncscan.model.view import matches
 
 if TYPE_CHECKING:
     from syncscan.gate import Baseline
-    from syncscan.model.check import Allowance, CheckVerdict, Rules
-    from syncscan.model.diff import Diff
-    from syncscan.model.lint_warning import LintResult
+    from syncscan.gate.differences import Diff
+    from syncscan.gate.verdict import Allowance, CheckVerdict, Rules
+    from syncscan.lint.warning import LintResult
 
 Progress = Callable[[int, int], None]
 

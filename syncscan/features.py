@@ -8,36 +8,40 @@ from __future__ import annotations
 
 import functools
 import importlib
+import runpy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FEATURES = ("proof",)
+FEATURES = ("fixing", "proof", "gate", "dryrun", "viewers", "fleet", "lint", "watching", "serving")
 """Folders of the rooms, in the order in which `--help` lists their commands."""
 
 
 class Schema(NamedTuple):
     """A JSON schema: `MODULE:TYPE` of its document, how many additions it had since its version, and what it describes.
 
-    The module's `SCHEMA` is the version. The file is `schemas/NAME.json` in the folder of the room, or of the package.
+    The module's `SCHEMA` is the version; `left_out` names keys of inner types that the document has not. The file is
+    `schemas/NAME.json` in the folder of the room, or of the package.
     """
 
     document: str
     minor: int
     about: str
+    left_out: Mapping[str, tuple[str, ...]] = {}
 
 
 class Room(NamedTuple):
     """Commands, schemas and needs of a room.
 
     `commands` and `more` are names of commands with their lines in `--help`, the first above the second; `NAME_command`
-    is a command's module. `readers` are those that run no program of the user's. `needs` names rooms without which this
-    one offers nothing.
+    is a command's module. `readers` are those that run no program of the user's, `in_process` those that run one in
+    their own process. `needs` names rooms without which this one offers nothing.
     """
 
     commands: Mapping[str, str] = {}
     more: Mapping[str, str] = {}
     readers: frozenset[str] = frozenset()
+    in_process: frozenset[str] = frozenset()
     schemas: Mapping[str, Schema] = {}
     needs: tuple[str, ...] = ()
 
@@ -46,12 +50,14 @@ class Room(NamedTuple):
 def rooms() -> dict[str, Room]:
     """Return the rooms that are there, by folder."""
     folder = Path(__file__).parent
-    there = {name: _room(name) for name in FEATURES if (folder / name / "room.py").is_file()}
+    files = {name: folder / name / "room.py" for name in FEATURES}
+    there = {name: _room(file) for name, file in files.items() if file.is_file()}
     return {name: room for name, room in there.items() if there.keys() >= set(room.needs)}
 
 
-def _room(name: str) -> Room:
-    room: Room = importlib.import_module(f"syncscan.{name}.room").ROOM
+def _room(file: Path) -> Room:
+    """Run a room's `room.py`, and not the package that it lies in, whose import may take long."""
+    room: Room = runpy.run_path(str(file))["ROOM"]
     return room
 
 

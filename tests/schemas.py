@@ -13,7 +13,6 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,78 +20,38 @@ from typing import Any
 import msgspec
 
 from syncscan import features
-from syncscan.capture import capture_run
-from syncscan.capture.table_types import CaptureDocument
-from syncscan.gate.baseline import Baseline
-from syncscan.live import ranks as watched_ranks
-from syncscan.live import record
-from syncscan.live.record import Window
-from syncscan.model import fleet, saved_fleet
-from syncscan.report import check_json, diff_json, fix_json, fleet_json, lint_json, whatif_json
-from syncscan.report import json as report_json
+from syncscan.features import Schema
 
 PACKAGE = Path(features.__file__).parent
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One schema: its document's type, what the document calls it, and which addition to that it is."""
-
-    type: Any
-    schema: str
-    minor: int
-    about: str
-
-
-class FleetDocument(fleet_json.FleetDocument, frozen=True):
-    """With the job's own type, of which the document leaves out what only a replay needs."""
-
-    job: fleet.Fleet
-
-
-LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
-"""Keys of a definition that no document has."""
-
 KINDS = {
-    "analysis": Kind(
-        report_json.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: the analysis of one trace."
+    "analysis": Schema(
+        "syncscan.report.json:AnalysisDocument", 0, "`analyze --format json`: the analysis of one trace."
     ),
-    "saved": Kind(
-        report_json.SavedDocument,
-        report_json.SCHEMA,
+    "saved": Schema(
+        "syncscan.report.json:SavedDocument",
         0,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
-    "whatif": Kind(
-        whatif_json.WhatifDocument, whatif_json.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."
+    "whatif": Schema(
+        "syncscan.report.whatif_json:WhatifDocument", 1, "`whatif --format json`: the step without chosen syncs."
     ),
-    "diff": Kind(
-        diff_json.DiffDocument, diff_json.SCHEMA, 3, "`diff --format json`: what changed between recordings or jobs."
+    "capture": Schema(
+        "syncscan.capture.table_types:CaptureDocument",
+        6,
+        "The data that a capture stores in its trace under the key `syncscan`.",
     ),
-    "check": Kind(
-        check_json.CheckDocument,
-        check_json.SCHEMA,
-        2,
-        "`check --format json`: whether recordings are within the limits.",
-    ),
-    "fleet": Kind(
-        FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: the analysis of a job with several ranks."
-    ),
-    "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
-    "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 1, "`fix --format json`: a patch that removes waits."),
-    "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),
-    "watch": Kind(Window, record.SCHEMA, 0, "A line of kind `window` in a watch's file: some seconds of a run."),
-    "capture": Kind(
-        CaptureDocument, capture_run.SCHEMA, 6, "The data that a capture stores in its trace under the key `syncscan`."
-    ),
-    "watch-ranks": Kind(
-        watched_ranks.Ranks, watched_ranks.SCHEMA, 0, "`fleet --watch --format json`: of a job's ranks."
-    ),
+    **features.schemas(),
 }
 """Name of the file → what it is made of."""
-for _name, _schema in features.schemas().items():
-    _version = features.imported(f"{_schema.document.partition(':')[0]}:SCHEMA")
-    KINDS[_name] = Kind(features.imported(_schema.document), _version, _schema.minor, _schema.about)
+
+
+def version(name: str) -> str:
+    """The name and major version that a document states."""
+    # No type of a capture's data is imported in the program that is captured.
+    module = "syncscan.capture.capture_run" if name == "capture" else KINDS[name].document.partition(":")[0]
+    return str(features.imported(f"{module}:SCHEMA"))
 
 
 def file(name: str) -> Path:
@@ -104,20 +63,21 @@ def file(name: str) -> Path:
 def schema(name: str) -> dict[str, Any]:
     """The schema of this name, strict: no object has a key, and no row an entry, that isn't in it."""
     kind = KINDS[name]
-    whole = msgspec.json.schema(kind.type)
+    of, stated = features.imported(kind.document), version(name)
+    whole = msgspec.json.schema(of)
     definitions = whole["$defs"]
     top = definitions.pop(whole["$ref"].rpartition("/")[2])
-    for title, keys in LEFT_OUT.items():
+    for title, keys in kind.left_out.items():
         _leave_out(definitions.get(title, {}), keys)
-    types = _structs(msgspec.inspect.type_info(kind.type), {})
-    for title, part in (*definitions.items(), (kind.type.__name__, top)):
+    types = _structs(msgspec.inspect.type_info(of), {})
+    for title, part in (*definitions.items(), (of.__name__, top)):
         _make_strict(part)
         _describe(part, types.get(title))
-    top["properties"]["schema"] = {"const": kind.schema}
+    top["properties"]["schema"] = {"const": stated}
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"syncscan.{name}/{kind.schema.rpartition('/')[2]}.{kind.minor}",
-        "title": kind.schema,
+        "$id": f"syncscan.{name}/{stated.rpartition('/')[2]}.{kind.minor}",
+        "title": stated,
         "description": kind.about,
     }
     rest = {key: value for key, value in top.items() if key not in ("title", "description")}

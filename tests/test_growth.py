@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from syncscan import api
+from syncscan.fleet import document
 from syncscan.fleet.join import join
 from syncscan.model.rank import RankAnalysis
-from syncscan.report import fleet_json
 from syncscan.whatif import gains, groups
 from tests.builder import MAIN, TraceBuilder
 from tests.fleet.jobs import Step, analyses, traces
@@ -151,7 +151,7 @@ def test_twice_the_ranks_cost_little_more_than_twice() -> None:
     few, many = (analyses(traces([Step(item=True, host=300), *[Step()] * (n - 1)])) for n in (8, 16))
 
     def told(ranks: list[RankAnalysis]) -> int:
-        return operations(lambda: fleet_json.render(join(ranks)))
+        return operations(lambda: document.render(join(ranks)))
 
     told(few)
     assert told(many) <= MOST * told(few)

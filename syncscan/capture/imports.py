@@ -88,6 +88,6 @@ def _names() -> Iterator[str]:
     """Yield the packages and modules that dynamo passes over."""
     from pathlib import Path  # no process that only waits for torch imports it
 
-    yield from ("syncscan.capture", "syncscan.live")
+    yield from ("syncscan.capture", "syncscan.watching")
     files = (Path(__file__).parents[1] / "guarding").glob("*.py")
     yield from (f"syncscan.guarding.{file.stem}" for file in files if file.name not in (TRACED, "__init__.py"))

@@ -22,23 +22,11 @@ FIRST = {
     "analyze": "Find the host-device syncs in a trace, with their causes and costs.",
     "report": "Write one self-contained HTML file: timeline, findings, projections.",
     "explain": "Explain a rule, habit or finding: why it costs time, what to use instead; or list them.",
-    "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
-    "check": "Fail CI when syncs exceed limits, an allow-list or a baseline.",
-    "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
-    "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
 }
 """Command → its line in `--help`; here, so that help imports no command."""
 MORE = {
     "whatif": "Project the step without chosen syncs: what removing them would really gain.",
-    "diff": "Compare two recordings: which syncs changed, and what the step gained.",
-    "fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains.",
-    "lint": "Find likely waits in source code, without running it.",
-    "annotate": "Write a copy of a trace with findings drawn on separate tracks.",
     "repair": "Write a valid trace from a broken one.",
-    "attach": "Capture or watch a running process, or show what it is executing.",
-    "watch": "Show a watched job as it runs: step time, waits, lines.",
-    "serve": "Serve an editor (lsp), or a coding assistant (mcp).",
-    "skill": "Print a SKILL.md for coding agents: analyze, fix, prove, gate, and when to stop.",
     "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
 }
 """Commands that `--help` lists below those."""
@@ -119,10 +107,6 @@ def _is_empty(word: str) -> bool:
     return not word or (word.startswith("--") and word.endswith("="))
 
 
-_RUNNERS = frozenset({"demo", "profile", "dryrun"})
-"""Commands that run a program in their own process, whose handlers of signals are its own."""
-
-
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @memory_limit.option
 @click.version_option(__version__, "-V", "--version", prog_name="syncscan")
@@ -132,8 +116,15 @@ def group(ctx: click.Context, max_memory: int | None) -> None:
 
     Without a command, a script (NAME.py) is profiled, a trace analyzed, and a process, by its id, watched.
     """
-    if ctx.invoked_subcommand not in _RUNNERS and threading.current_thread() is threading.main_thread():
+    if not _runs_in_process(ctx.invoked_subcommand) and threading.current_thread() is threading.main_thread():
         ctx.with_resource(streams.ended_by_signals())
+
+
+def _runs_in_process(command: str | None) -> bool:
+    """Return whether a command runs a program in its own process, whose handlers of signals are its own."""
+    if command in FIRST or command in MORE:
+        return command in ("demo", "profile")
+    return any(command in room.in_process for room in features.rooms().values())
 
 
 def main() -> None:

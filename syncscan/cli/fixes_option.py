@@ -21,7 +21,7 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
     """Return an analysis with the changes of a file, if there is one, at its findings."""
     if fixes is None:
         return analysis
+    from syncscan.fixing import document
     from syncscan.fixing.suggestions import suggest
-    from syncscan.report import fix_json
 
-    return suggest(analysis, fix_json.read(fixes))
+    return suggest(analysis, document.read(fixes))

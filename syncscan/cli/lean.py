@@ -10,7 +10,7 @@ import sys
 
 from syncscan import features
 
-COMMANDS = frozenset("analyze fleet whatif diff check report annotate lint explain repair skill watch".split())
+COMMANDS = frozenset("analyze whatif report explain repair".split())
 """Those that run no program of the user's, nor start one: what is switched off here may matter to that.
 
 What analyses the ranks of a job are processes of syncscan's own. Rooms name theirs."""

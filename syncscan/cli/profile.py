@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from syncscan.capture.processes import WantedCaptures
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
-    from syncscan.live.start import Wanted
+    from syncscan.watching.start import Wanted
 
 SAMPLED_S = 5.0
 SAMPLE = f"""How long to sample the host's stacks, after the last cycle and without the profiler; 0 turns sampling off
@@ -151,7 +151,7 @@ def command(
     `syncscan watch` shows it.
     """
     if watch:
-        from syncscan.live.start import Wanted
+        from syncscan.watching.start import Wanted
 
         watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
         _watch((script, *args), module, watched)
@@ -238,7 +238,7 @@ def _watch(words: tuple[str, ...], module: bool, wanted: Wanted) -> None:
     """Run a script or command watched, and end with its exit code."""
     from syncscan.capture.commands import resolved
     from syncscan.capture.processes import run_with
-    from syncscan.live.start import run_watched
+    from syncscan.watching.start import run_watched
 
     streams, interrupt = ScriptStreams(), DieOfInterrupt()
     command = resolved(words, module=module)

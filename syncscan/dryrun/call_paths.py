@@ -15,7 +15,6 @@ from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import is_library
 
 _HERE = str(Path(__file__).parent)
-_PRETENCE = str(Path(__file__).parent.parent / "pretend.py")
 _RUNNER = str(Path(__file__).parent.parent / "capture" / "main_script.py")
 _STARTERS = ("<frozen runpy>", "runpy.py")
 _ENGINE = ("_engine_run_backward", "torch/autograd/graph.py")
@@ -101,7 +100,7 @@ def _outward(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _is_ours(file: str) -> bool:
-    return file.startswith(_HERE) or file == _PRETENCE
+    return file.startswith(_HERE)
 
 
 class Stacks:

@@ -13,8 +13,8 @@ from syncscan.gate.jobs import state_of
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key, without_vendor
 from syncscan.gate.state import State
+from syncscan.gate.verdict import CheckVerdict
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import CheckVerdict
 from syncscan.model.fleet import Fleet
 from syncscan.model.race import RaceKind
 
@@ -23,6 +23,9 @@ MORE = 0.005
 """Increase in syncs per step from which a place counts as waiting more often."""
 
 Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+
+
+SCHEMA: Literal["syncscan.baseline/1"] = "syncscan.baseline/1"
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -59,7 +62,7 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     races: tuple[KnownRace, ...] = ()
 
 
-EMPTY = Baseline(schema="syncscan.baseline/1", known=())
+EMPTY = Baseline(schema=SCHEMA, known=())
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -91,7 +94,7 @@ def baseline_of(checked: Iterable[Analysis | Fleet], verdicts: Iterable[CheckVer
     all_races = (race for of in checked if isinstance(of, Analysis) for race in of.races)
     races = {r.id: KnownRace(id=r.id, kind=r.kind, file=r.second.file) for r in all_races if r.id not in exempt_races}
     return Baseline(
-        schema="syncscan.baseline/1",
+        schema=SCHEMA,
         known=tuple(entries[k] for k in sorted(entries, key=lambda k: (k.user, k.scope, k.op, k.phase))),
         races=tuple(races[id] for id in sorted(races)),
     )

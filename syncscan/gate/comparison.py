@@ -9,14 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from syncscan.gate.baseline import MORE
-from syncscan.gate.jobs import JobState
-from syncscan.gate.match import matched
-from syncscan.gate.recordings import UNRELATED, Recordings, habit_changes, unrelated
-from syncscan.gate.sites import Key, joined
-from syncscan.gate.state import GainShare, State
-from syncscan.gate.step_change import difference, step_change
-from syncscan.model.analysis import Analysis
-from syncscan.model.diff import (
+from syncscan.gate.differences import (
     Diff,
     MovedWait,
     Promise,
@@ -26,6 +19,13 @@ from syncscan.model.diff import (
     SiteStatus,
     StepChange,
 )
+from syncscan.gate.jobs import JobState
+from syncscan.gate.match import matched
+from syncscan.gate.recordings import UNRELATED, Recordings, habit_changes, unrelated
+from syncscan.gate.sites import Key, joined
+from syncscan.gate.state import GainShare, State
+from syncscan.gate.step_change import difference, step_change
+from syncscan.model.analysis import Analysis
 from syncscan.model.fleet import Fleet
 
 LEAST = 0.01

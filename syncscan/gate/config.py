@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from syncscan.errors import UsageError
-from syncscan.model.check import Allowance, Limit, Rules
+from syncscan.gate.verdict import Allowance, Limit, Rules
 
 if sys.version_info >= (3, 11):
     import tomllib

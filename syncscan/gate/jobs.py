@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from syncscan.gate.differences import DiffState, Site
 from syncscan.gate.recordings import Recordings
 from syncscan.gate.sites import Key, key_of
 from syncscan.gate.state import HAIR, GainShare, State, Timing
+from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Limit, Rules, Violation
-from syncscan.model.diff import DiffState, Site
 from syncscan.model.finding import Attribution, Cause, Confidence, Diagnosis, Finding, Gain, Phase, Severity, Source
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, LateCause
 from syncscan.model.rank import RankFinding

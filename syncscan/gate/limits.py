@@ -15,9 +15,9 @@ from syncscan.gate.baseline import Baseline, Entry, known_by
 from syncscan.gate.jobs import state_of
 from syncscan.gate.races import check_races, is_of_races
 from syncscan.gate.state import HAIR, State
+from syncscan.gate.verdict import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source
 from syncscan.model.fleet import Fleet

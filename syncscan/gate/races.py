@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from syncscan.gate.baseline import Baseline
+from syncscan.gate.verdict import Allowance, By, ExemptRace, Limit, Rules, Violation
 from syncscan.gate.written import Written
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Allowance, By, ExemptRace, Limit, Rules, Violation
 from syncscan.model.race import Race, RaceKind, RaceLine
 
 KINDS = tuple(kind.value for kind in RaceKind)

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.facts.period import step_times
+from syncscan.gate.differences import DiffState, HabitChange, Site, SiteChange, SiteStatus
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key, joined, sites_of, unnumbered
 from syncscan.gate.state import GainShare, State, Timing
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import DiffState, HabitChange, Site, SiteChange, SiteStatus
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Habit
 from syncscan.model.trace import CALLS, Category

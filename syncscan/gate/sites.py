@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from syncscan.gate.differences import Site
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import Site
 from syncscan.model.finding import Finding, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step_marks import step_mark

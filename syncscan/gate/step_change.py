@@ -7,8 +7,8 @@ import math
 import statistics
 from collections.abc import Collection, Sequence
 
+from syncscan.gate.differences import Spread, StepChange
 from syncscan.gate.state import State, Timing
-from syncscan.model.diff import Spread, StepChange
 
 T95 = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
 """Student's t for 95 %, two-sided, from one degree of freedom on (NIST, Engineering Statistics Handbook, 1.3.6.7.2)."""

@@ -10,8 +10,8 @@ from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.file_walk import FileWalk, Found
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
+from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning
 from syncscan.model.finding import Cause, Diagnosis, Severity
-from syncscan.model.lint_warning import AllowedWarning, LintResult, LintWarning
 from syncscan.model.rule_doc import RuleDoc
 
 _CODE = 120

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.report import fleet_report
+from syncscan.fleet import report as fleet_report
 from syncscan.report import page as page_writer
 from tests.fleet.example import job
 

@@ -12,9 +12,11 @@ import pytest
 
 from syncscan import api
 from syncscan.fleet import analyze_fleet
+from syncscan.fleet import report as fleet_report
+from syncscan.gate import diff_report
 from syncscan.model.analysis import Analysis
 from syncscan.proof import report as proof_report
-from syncscan.report import diff_report, fleet_report, html, step_picture, whatif_report
+from syncscan.report import html, step_picture, whatif_report
 from syncscan.report import page as page_writer
 from tests.proof.test_report import PROOF
 

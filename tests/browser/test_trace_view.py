@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.browser.viewer import Watched, browsing, opened
-from tests.report.test_annotate import story
+from tests.viewers.test_annotate import story
 
 pytestmark = pytest.mark.browser
 

@@ -25,14 +25,15 @@ from syncscan.capture.main_script import Exit
 from syncscan.cli import all_commands, group, memory_limit, module_of
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
-from syncscan.live.record import Journal
+from syncscan.fixing import document
 from syncscan.model.analysis import Analysis
-from syncscan.report import fix_json, html
+from syncscan.report import html
+from syncscan.watching.record import Journal
 from tests.builder import TraceBuilder
+from tests.fixing.test_report import FIXED
 from tests.fleet.example import job
-from tests.live.example import begin, window
 from tests.proof.test_report import PROOF
-from tests.report.test_fix import FIXED
+from tests.watching.example import begin, window
 
 pytest.importorskip("torch")
 
@@ -135,7 +136,7 @@ def files(folder: Path) -> None:
     (folder / "limits.toml").write_text(
         '[tool.syncscan]\nsyncs = 50\n[[tool.syncscan.allow]]\nrule = "item"\nreason = "r"\n'
     )
-    (folder / "fixes.json").write_text(fix_json.render(FIXED))
+    (folder / "fixes.json").write_text(document.render(FIXED))
     (folder / "there.out").write_text("")
     watches = {"w": begin(), "watched/a": begin(0, 2), "watched/b": begin(1, 2)}
     for path, first in watches.items():
@@ -241,16 +242,16 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.cli.memory_limit.limited", memory_limit.limited)
     built.stand_in("syncscan.api.analyze", analyze)
     built.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
-    built.stand_in("syncscan.cli.open.show", lambda analysis, *args: click.echo(html.render(analysis)))
+    built.stand_in("syncscan.viewers.open_command.show", lambda analysis, *args: click.echo(html.render(analysis)))
     built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
     built.stand_in("syncscan.capture.script.run_script", captured)
-    built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
-    built.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
+    built.stand_in("syncscan.watching.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
+    built.stand_in("syncscan.watching.attaching.injection.process_of", lambda pid: pid)
     built.stand_in(
-        "syncscan.live.attaching.attach.attached",
+        "syncscan.watching.attaching.attach.attached",
         lambda *args, **how: contextlib.nullcontext(SimpleNamespace(until=answered)),
     )
-    built.stand_in("syncscan.cli.watch._show", lambda *args: None)
+    built.stand_in("syncscan.watching.watch_command._show", lambda *args: None)
     built.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
     built.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     built.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])

@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch")
 HERE = Path(__file__).name
 
 
-def dry(block: Callable[[], Any]) -> syncscan.pretend.Pretended:  # type: ignore[name-defined]
+def dry(block: Callable[[], Any]) -> syncscan.dryrun.pretend.Pretended:  # type: ignore[name-defined]
     """Run a block on the simulated device, and return its report."""
     with syncscan.pretend_gpu() as rec:
         block()

@@ -10,11 +10,11 @@ import pytest
 
 import syncscan
 from syncscan.errors import ProgramFailed, UsageError
+from syncscan.fixing import report as fix_report
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.patch_builder import Options, PatchBuilder
 from syncscan.fixing.runs import Runs
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety
-from syncscan.report import fix_report
 
 HEAD = 'import torch\nlosses = torch.rand(8, device="cuda").unbind()\n'
 SUM = HEAD + "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"

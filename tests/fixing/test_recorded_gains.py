@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.fixing.recorded_gains import of_analysis, projected, with_note
 from syncscan.model.fix import FixGain
-from tests.report.test_fix import FIXED, fix
+from tests.fixing.test_report import FIXED, fix
 
 TRACE = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from syncscan.fixing.suggestions import suggest
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, SourceEdit
+from tests.fixing.test_report import BEFORE, fix
 from tests.report.example import analysis, attribution, finding
-from tests.report.test_fix import BEFORE, fix
 
 GIVEN = SourceEdit(3, 19, 3, 25, "detach()")
 

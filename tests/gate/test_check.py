@@ -11,9 +11,10 @@ import pytest
 from syncscan import api, gate
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
-from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
-from syncscan.report import check_report, github, terminal
-from syncscan.report.flagged_limits import flagged_limits
+from syncscan.gate import check_report
+from syncscan.gate.flagged_limits import flagged_limits
+from syncscan.gate.verdict import Allowance, By, CheckVerdict, Limit, Rules
+from syncscan.report import github, terminal
 from tests.builder import TraceBuilder
 from tests.each import each
 from tests.gate.story import Sync, program, trace_of

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.errors import UsageError
+from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
 from syncscan.gate.match import matched
 from syncscan.gate.sites import NOWHERE, Key
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import Diff, PromiseOutcome, SiteStatus
 from tests.builder import TraceBuilder
 from tests.each import each
 from tests.gate.story import Sync, program

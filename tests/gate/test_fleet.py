@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from syncscan import api, gate
 from syncscan.errors import UsageError
-from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
-from syncscan.model.diff import Diff, PromiseOutcome, SiteStatus
+from syncscan.gate import diff_document, diff_report
+from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
+from syncscan.gate.verdict import Allowance, By, CheckVerdict, Limit, Rules
 from syncscan.model.fleet import Fleet, LateCause
-from syncscan.report import diff_json, diff_report, markup, page, terminal
+from syncscan.report import markup, page, terminal
 from tests.fleet.example import damaged, even, hostile, job, rank_finding
 from tests.report.example import HOSTILE
 
@@ -179,4 +180,4 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     markdown = markup.drawn(diff_report.blocks(difference))
     assert "<script" not in "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert not set(render_text(difference)) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(diff_json.render(difference))["schema"] == "syncscan.diff/1"
+    assert json.loads(diff_document.render(difference))["schema"] == "syncscan.diff/1"

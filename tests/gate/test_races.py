@@ -9,8 +9,8 @@ import pytest
 
 import syncscan
 from syncscan import api, gate
+from syncscan.gate.verdict import Allowance, By, Limit, Rules
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Allowance, By, Limit, Rules
 from syncscan.model.race import RaceKind
 from tests.refilling import refilling
 

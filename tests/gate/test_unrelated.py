@@ -6,8 +6,8 @@ from pathlib import Path
 
 import syncscan
 from syncscan.gate import comparison
+from syncscan.gate.diff_report import verdict
 from syncscan.gate.recordings import UNRELATED
-from syncscan.report.diff_report import verdict
 from tests.each import each
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

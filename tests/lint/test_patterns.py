@@ -10,7 +10,7 @@ import pytest
 
 from syncscan import api
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
-from syncscan.model.lint_warning import LintWarning
+from syncscan.lint.warning import LintWarning
 from tests.each import each
 
 CODE = Path(__file__).parent / "code"

@@ -13,7 +13,7 @@ import pytest
 
 from syncscan import api, load
 from syncscan.errors import SyncscanError, TraceTooLarge, TraceUnreadable, UsageError
-from syncscan.integrations import annotated_copy
+from syncscan.viewers import annotated_copy
 from tests.builder import MAIN, TraceBuilder
 from tests.each import each
 from tests.load import reference

@@ -9,7 +9,7 @@ import pytest
 from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.report import FORMATS, render
-from syncscan.report.annotate.tracks import added_events
+from syncscan.viewers.annotate.tracks import added_events
 from tests.builder import TraceBuilder
 from tests.each import each
 

@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from syncscan import api
+from syncscan.fleet import document as fleet_json
 from syncscan.fleet.join import join
 from syncscan.fleet.rank import read_rank
-from syncscan.gate import baseline
-from syncscan.model.check import Limit, Rules
+from syncscan.gate import baseline, check_document, diff_document
+from syncscan.gate.verdict import Limit, Rules
 from syncscan.proof import document as proof_json
-from syncscan.report import check_json, diff_json, fleet_json, saved, whatif_json
 from syncscan.report import json as report_json
+from syncscan.report import saved, whatif_json
 from tests import schemas
 from tests.each import each
 from tests.proof.test_report import NOISY, PROOF
@@ -113,10 +114,10 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
     before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
     assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
     assert wrong("whatif", whatif_json.render(before, before.whatif("all"))) == []
-    assert wrong("diff", diff_json.render(api.diff([before], [after]))) == []
+    assert wrong("diff", diff_document.render(api.diff([before], [after]))) == []
     assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
     verdicts = [api.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
-    assert wrong("check", check_json.render(verdicts, "here")) == []
+    assert wrong("check", check_document.render(verdicts, "here")) == []
 
 
 def test_a_job_follows_its_schema() -> None:
@@ -124,7 +125,7 @@ def test_a_job_follows_its_schema() -> None:
     before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
     assert wrong("fleet", fleet_json.render(before)) == []
     assert wrong("fleet", fleet_json.render(after)) == []
-    assert wrong("diff", diff_json.render(api.diff(before, after))) == []
+    assert wrong("diff", diff_document.render(api.diff(before, after))) == []
 
 
 @pytest.mark.parametrize("value", [PROOF, NOISY])

@@ -14,7 +14,7 @@ from syncscan.api import analyze, analyze_trace
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, DeviceTime
-from syncscan.report.annotate.tracks import added_events
+from syncscan.viewers.annotate.tracks import added_events
 from syncscan.whatif import Projector
 from syncscan.whatif.bound import unsettled, without_replay
 from tests.builder import TraceBuilder

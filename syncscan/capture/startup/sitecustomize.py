@@ -26,7 +26,7 @@ def _others() -> None:
     spec.loader.exec_module(module)
 
 
-_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.look_on", "SYNCSCAN_WATCH": "syncscan.live.start"}
+_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.look_on", "SYNCSCAN_WATCH": "syncscan.watching.start"}
 """Variable that asks for something → module whose `begin` does it."""
 
 

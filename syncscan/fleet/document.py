@@ -1,0 +1,90 @@
+"""Render a Fleet as the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/1`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from syncscan.fleet.saved import SCHEMA
+from syncscan.fleet.saved import document as job_of
+from syncscan.model.fleet import Fleet
+from syncscan.model.json_text import indented
+from syncscan.report.document import Document
+from syncscan.report.fleet_story import FleetStory, HolderText, story_of
+from syncscan.version import __version__
+
+
+class HolderDocument(Struct, frozen=True):
+    """A rank that delays the others."""
+
+    rank: int
+    late: str
+    steps: int
+    cause: str | None
+    why: str
+
+
+class JobRemedyDocument(Struct, frozen=True):
+    """A sync to remove on all its ranks."""
+
+    id: str
+    saves: str
+    range: str
+    on: str
+
+
+class FleetSaid(Struct, frozen=True):
+    """The sentences of a job's other reports."""
+
+    verdict: str
+    reason: str
+    summary: str
+    holders: tuple[HolderDocument, ...]
+    remedies: tuple[JobRemedyDocument, ...]
+    then: tuple[str, ...]
+    single_traces_get_wrong: tuple[str, ...]
+    missing: str
+
+
+class FleetDocument(Document, frozen=True):
+    """The whole analysis of a job."""
+
+    said: FleetSaid
+    job: Any
+
+
+class WholeFleetDocument(FleetDocument, frozen=True):
+    """With the job's own type, for the schema; the document leaves out what only a replay needs."""
+
+    job: Fleet
+
+
+def render(fleet: Fleet) -> str:
+    """Return the job as indented JSON; times in µs, means per step, unless the name ends in `_ns`."""
+    return indented(document(fleet)) + "\n"
+
+
+def document(fleet: Fleet) -> FleetDocument:
+    return FleetDocument(schema=SCHEMA, syncscan=__version__, said=_sentences(story_of(fleet)), job=job_of(fleet))
+
+
+def _sentences(story: FleetStory) -> FleetSaid:
+    return FleetSaid(
+        verdict=story.verdict,
+        reason=story.reason,
+        summary=story.summary,
+        holders=tuple(_holder(holder) for holder in story.holders),
+        remedies=tuple(
+            JobRemedyDocument(holder.of.id, holder.saves, holder.doubt, holder.on) for holder in story.remedies
+        ),
+        then=story.then,
+        single_traces_get_wrong=story.wrong,
+        missing=story.missing,
+    )
+
+
+def _holder(holder: HolderText) -> HolderDocument:
+    return HolderDocument(
+        holder.rank, holder.late, holder.steps, holder.cause.value if holder.cause else None, holder.why
+    )

@@ -1,0 +1,16 @@
+"""The room of `syncscan fleet`."""
+
+from syncscan.features import Room, Schema
+
+ROOM = Room(
+    more={"fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains."},
+    readers=frozenset({"fleet"}),
+    schemas={
+        "fleet": Schema(
+            "syncscan.fleet.document:WholeFleetDocument",
+            0,
+            "`fleet --format json`: the analysis of a job with several ranks.",
+            left_out={"RankAnalysis": ("collectives", "graph")},
+        )
+    },
+)

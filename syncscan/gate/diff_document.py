@@ -1,0 +1,182 @@
+"""Render a Diff as the JSON that other programs rely on (schema `syncscan.diff/1`)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from syncscan.gate.diff_report import verdict
+from syncscan.gate.differences import Diff, DiffState, Promise, Site, SiteChange, SiteStatus, StepChange
+from syncscan.model.finding import Phase, Source
+from syncscan.model.json_text import indented
+from syncscan.report.document import Document, Range, about
+from syncscan.version import __version__
+
+SCHEMA = "syncscan.diff/1"
+
+
+class PromiseDocument(Struct, frozen=True):
+    """Savings projected for the removed syncs, and whether they came true."""
+
+    saving_us: float
+    range_us: Range
+    kept: Annotated[str, Meta(extra_json_schema={"enum": ["yes", "less", "more", "unknown"]})]
+
+
+def promise_document(promise: Promise | None) -> PromiseDocument | None:
+    if promise is None:
+        return None
+    return PromiseDocument(saving_us=promise.saving_us, range_us=promise.range_us, kept=promise.kept.name.lower())
+
+
+class BeforeAndAfter(Struct, frozen=True):
+    """A time in both states."""
+
+    before: float | None
+    after: float | None
+
+
+class StepChangeDocument(Struct, frozen=True):
+    """Change of the step time."""
+
+    before_us: float | None
+    after_us: float | None
+    saving_us: float | None
+    margin_us: Annotated[float | None, about("half-width of the 95 % interval")]
+    distinguishable: Annotated[bool, about("whether the change is distinguishable from noise")]
+    unprofiled: Annotated[bool, about("whether both times are unprofiled")]
+    device_busy_us: BeforeAndAfter
+    not_comparable: Annotated[str | None, about("why the two can't be compared")]
+
+
+class MovedDocument(Struct, frozen=True):
+    """A wait that moved to another sync."""
+
+    to: Annotated[str, about("id of the finding that waits instead")]
+    us: Annotated[float, about("part of the wait that moved")]
+    before_us: float
+    after_us: float
+
+
+class SiteDocument(Struct, frozen=True):
+    """The findings at one place."""
+
+    ids: tuple[str, ...]
+    rules: tuple[str, ...]
+    ranks: Annotated[tuple[int, ...], about("ranks of a job that have it")]
+    source: Source | None
+    called_from: Source | None
+    per_step: float
+    wait_us: float
+    bubble_us: float
+    recoverable_us: float | None
+    once_compiled_us: Annotated[
+        float | None, about("projected: saving if the network is compiled and other syncs are removed")
+    ]
+
+
+class ChangeDocument(Struct, frozen=True):
+    """A place that appeared, disappeared or changed."""
+
+    change: SiteStatus
+    rule: str
+    op: str
+    scope: tuple[str, ...]
+    phase: Phase
+    intended: bool
+    waits_more_or_less_often: bool
+    waits_longer_or_shorter: bool
+    on_other_ranks: Annotated[bool, about("for jobs only")]
+    before: SiteDocument | None
+    after: SiteDocument | None
+
+
+class HabitChangeDocument(Struct, frozen=True):
+    """A habit that appeared or disappeared."""
+
+    change: SiteStatus
+    rule: str
+    scope: tuple[str, ...]
+
+
+class DiffDocument(Document, frozen=True):
+    """The changes from one recording or job to another."""
+
+    verdict: str
+    before: DiffState
+    after: DiffState
+    step: StepChangeDocument
+    promised: PromiseDocument | None
+    moved: tuple[MovedDocument, ...]
+    changes: tuple[ChangeDocument, ...]
+    habits: tuple[HabitChangeDocument, ...]
+    notes: tuple[str, ...]
+
+
+def render(diff: Diff) -> str:
+    """Return the diff as indented JSON; all times in µs, means per step."""
+    return indented(document(diff)) + "\n"
+
+
+def document(diff: Diff) -> DiffDocument:
+    return DiffDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        verdict=verdict(diff),
+        before=diff.before,
+        after=diff.after,
+        step=_step(diff.step),
+        promised=promise_document(diff.promise),
+        moved=tuple(MovedDocument(m.to.first.id, m.us, m.before_us, m.after_us) for m in diff.moved),
+        changes=tuple(_change(c) for c in diff.changes),
+        habits=tuple(HabitChangeDocument(c.change, c.habit.rule, c.habit.scope) for c in diff.habits),
+        notes=diff.notes,
+    )
+
+
+def _step(step: StepChange) -> StepChangeDocument:
+    return StepChangeDocument(
+        before_us=step.before_us,
+        after_us=step.after_us,
+        saving_us=step.saving_us,
+        margin_us=step.margin_us,
+        distinguishable=step.distinguishable,
+        unprofiled=step.unprofiled,
+        device_busy_us=BeforeAndAfter(*step.device_us),
+        not_comparable=step.why_not or None,
+    )
+
+
+def _change(change: SiteChange) -> ChangeDocument:
+    first = change.site.first
+    return ChangeDocument(
+        change=change.change,
+        rule=first.rule,
+        op=first.where.op,
+        scope=first.where.scope,
+        phase=first.where.phase,
+        intended=change.site.intended,
+        waits_more_or_less_often=change.how_often,
+        waits_longer_or_shorter=change.how_long,
+        on_other_ranks=change.other_ranks,
+        before=_site(change.before),
+        after=_site(change.after),
+    )
+
+
+def _site(site: Site | None) -> SiteDocument | None:
+    if site is None:
+        return None
+    return SiteDocument(
+        ids=tuple(dict.fromkeys(f.id for f in site.findings)),
+        rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
+        ranks=site.ranks,
+        source=site.first.where.source,
+        called_from=site.first.where.in_library,
+        per_step=site.per_step,
+        wait_us=site.wait_us,
+        bubble_us=site.bubble_us,
+        recoverable_us=site.recoverable_us,
+        once_compiled_us=site.once_compiled_us,
+    )

@@ -1,0 +1,1 @@
+"""Serve an editor and a coding assistant."""

@@ -1,0 +1,1 @@
+"""Show a trace with its findings in TensorBoard, Perfetto and a browser, and write it for them."""

@@ -1,0 +1,185 @@
+"""Build the events that syncscan adds to a trace: findings, steps, idle devices, delayed launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from syncscan.facts.device_work import DeviceWork
+from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Finding, Occurrence, Severity
+from syncscan.model.interval import Interval
+from syncscan.model.step import StepSummary
+from syncscan.model.trace import CALLS, DRAWN, Trace
+from syncscan.report.phrases import USES, certainty, in_library, place, sentences
+from syncscan.report.story import FindingText, story_of
+from syncscan.report.units import duration, range_of, within
+from syncscan.viewers.annotate.idle import IdleCause, IdleTimes, idle_times
+from syncscan.viewers.annotate.lanes import AddedLanes, Drawn, FlowArrow
+
+_COLORS = {
+    Severity.HIGH: "rail_animation",
+    Severity.MEDIUM: "rail_idle",
+    Severity.LOW: "startup",
+    Severity.INFO: "grey",
+}
+"""Chrome trace viewer's names for red, orange, yellow and grey, bright enough for black text."""
+_IDLE_COLORS = {"sync": "rail_animation", "input": "rail_idle", "host": "grey"}
+_STEP_COLOR = "rail_response"
+
+
+def added_events(analysis: Analysis, around: Interval | None = None, perfetto: bool = False) -> Iterator[bytes]:
+    """Yield the JSON text of the added events; nothing is added to a trace that has these tracks already."""
+    t = analysis.trace
+    if t.info.drawn:
+        return
+    lanes = AddedLanes(t.tracks, perfetto)
+    yield from lanes.process("syncscan")
+    for name, slices, arrows in _findings(analysis):
+        yield from lanes.row(name, f"{DRAWN}finding", _touching(slices, around), arrows)
+    if t.steps:
+        yield from lanes.row("steps", f"{DRAWN}step", _touching(_steps(analysis), around))
+    for device in t.cached(DeviceWork).devices:
+        idle = _within(idle_times(analysis, device), around)
+        if len(idle.begin):
+            kinds = [_idle_kind(cause) for cause in idle.causes]
+            yield from lanes.row_apart(f"device {device} idle", f"{DRAWN}idle", idle, kinds)
+
+
+def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
+    return [s for s in slices if around is None or around.touches(s.ts, s.end)]
+
+
+def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowArrow]]]:
+    """Yield each waiting host thread's row name, its sync points, and arrows to the launches they delayed."""
+    t = analysis.trace
+    by_track: dict[int, list[tuple[FindingText, Occurrence]]] = {}
+    for finding in story_of(analysis).findings:
+        for o in finding.of.occurrences:
+            by_track.setdefault(o.sync.track, []).append((finding, o))
+    launches = _launches(t) if by_track else np.zeros(0, np.int64)
+    for track in sorted(by_track):
+        own = by_track[track]
+        name = "findings" if len(by_track) == 1 else f"findings, {own[0][1].where.thread or t.tracks[track].tid}"
+        begins = _begins(t, launches, track)
+        arrows = [a for _, o in own if (a := _arrow(t, o, begins))]
+        yield name, [_finding_slice(finding, o, analysis.step) for finding, o in own], arrows
+
+
+def _finding_slice(finding: FindingText, o: Occurrence, step: StepSummary) -> Drawn:
+    args = _finding_args(finding.number + 1, finding.of, o, step)
+    return Drawn(o.sync.ts, o.sync.end, _short(finding, step), args, _COLORS[finding.severity])
+
+
+def _short(finding: FindingText, step: StepSummary) -> str:
+    """Return a slice's text: what removal saves, or the wait where that isn't projected, and the rule."""
+    if finding.of.gain:
+        return f"saves {finding.saves} · {finding.rule}"
+    return finding.rule if step.waits_withheld else f"waits {finding.waits} · {finding.rule}"
+
+
+def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> dict[str, Any]:
+    """Return what a click shows: text for readers, and µs under the JSON report's keys for queries (PerfettoSQL)."""
+    gain = f.gain.recoverable_us if f.gain else None
+    args = {
+        "title": f.diagnosis.title,
+        "rule": f"{f.rule} ({f.diagnosis.cause.value})",
+        "line": _line(o) or "unknown",
+        "library's line": in_library(o.where),
+        "scope": " > ".join(o.where.scope),
+        "op": o.where.op,
+        "call": o.sync.api,
+        "wait": _both(o.cost.wait_ns, f.wait_us, step),
+        "bubble": _both(o.cost.bubble_ns, f.bubble_us, step),
+        "recoverable": _gain(f),
+        "fix": f.diagnosis.fix,
+        "safe to remove": USES[o.where.use],
+        "fine when": f.diagnosis.when_fine,
+        "severity": f"{f.severity.value}, confidence {f.confidence.value}",
+        "finding": f"{number}: {f.id}",
+        "id": f.id,
+        "wait_us": None if step.waits_withheld else o.cost.wait_ns / 1000,
+        "bubble_us": None if step.waits_withheld else o.cost.bubble_ns / 1000,
+        "recoverable_us": gain,
+        "per_step": round(f.per_step, 3),
+    }
+    return {k: v for k, v in args.items() if v not in ("", None)}
+
+
+def _both(here_ns: int, a_step_us: float, step: StepSummary) -> str:
+    if step.waits_withheld:
+        return "can't be measured in this trace"
+    return f"{duration(here_ns / 1000)} here, {duration(a_step_us)} per step (measured)"
+
+
+def _gain(f: Finding) -> str:
+    if f.gain is None:
+        return "not projected"
+    gain = f"{within(f.gain.recoverable_us, f.gain.range_us)} per step, {range_of(f.gain.range_us)} (projected)"
+    return sentences(gain, f.gain.untold) if f.gain.untold else gain
+
+
+def _line(o: Occurrence) -> str:
+    source = o.where.source
+    return f"{place(source)} ({certainty(source)})" if source else ""
+
+
+def _launches(t: Trace) -> Int64:
+    """Return the rows of calls that started device work, ordered by track and time."""
+    calls = np.flatnonzero(t.is_category(*CALLS))
+    return calls[t.started_work(calls)]
+
+
+def _begins(t: Trace, launches: Int64, track: int) -> Int64:
+    own = t.track_rows(track)
+    first, behind = np.searchsorted(launches, [own.start, own.stop])
+    begins: Int64 = t.slices.ts[launches[first:behind]]
+    return begins
+
+
+def _arrow(t: Trace, o: Occurrence, launches: Int64) -> FlowArrow | None:
+    """Return an arrow from a sync point that waited to its thread's next launch; None without a wait or a launch."""
+    if not (o.cost.wait_ns or o.cost.bubble_ns):
+        return None
+    k = int(launches.searchsorted(o.sync.end))
+    if k == len(launches):
+        return None
+    return FlowArrow("delayed by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
+
+
+def _steps(analysis: Analysis) -> list[Drawn]:
+    story = story_of(analysis)
+    conclusion = {"verdict": story.verdict, "reason": story.opening}
+    return [
+        Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **conclusion}, _STEP_COLOR)
+        for s in analysis.trace.steps
+    ]
+
+
+def _within(idle: IdleTimes, around: Interval | None) -> IdleTimes:
+    if around is None:
+        return idle
+    touched = slice(idle.end.searchsorted(around.begin), idle.begin.searchsorted(around.end, side="right"))
+    return IdleTimes(idle.begin[touched], idle.end[touched], idle.cause[touched], idle.causes)
+
+
+def _idle_kind(cause: IdleCause) -> Drawn:
+    name, args = f"idle: {cause.kind}", {"cause": _CAUSES[cause.kind]}
+    if cause.finding:
+        name += f" · {cause.finding.rule}"
+        args |= {
+            "title": cause.finding.diagnosis.title,
+            "fix": cause.finding.diagnosis.fix,
+            "finding": cause.finding.id,
+        }
+    return Drawn(0, 0, name, args, _IDLE_COLORS[cause.kind])
+
+
+_CAUSES = {
+    "sync": "The host launched too late because it was blocked in a sync.",
+    "input": "The host waited for the DataLoader.",
+    "host": "The host launched too late, but not because of a sync.",
+}

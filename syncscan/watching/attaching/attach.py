@@ -1,0 +1,169 @@
+"""Attach to a process: give it an order, and wait for what it answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from syncscan.errors import ProgramFailed
+from syncscan.watching.attaching.injection import PythonProcess, run_line
+from syncscan.watching.attaching.requests import Order, answers
+
+SCRIPT = "begin.py"
+LOOK_S = 0.05
+HEARD_S = 10.0
+"""Time that the main thread has to come to an order; it is between two instructions thousands of times a second."""
+
+BOOTSTRAP = """
+def _begin(folder, package):
+    import sys, threading
+    def run():
+        import json, os
+        try:
+            with open(os.path.join(folder, "answers.jsonl"), "a") as file:
+                file.write('{"heard": true}\\n')
+            try:
+                import syncscan
+            except ImportError:
+                import importlib.util
+                spec = importlib.util.spec_from_file_location("syncscan", os.path.join(package, "__init__.py"))
+                module = sys.modules["syncscan"] = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+            from syncscan.watching.attaching.inside import carry_out
+        except Exception as error:
+            with open(os.path.join(folder, "answers.jsonl"), "a") as file:
+                why = "%s: %s; its environment is %s" % (type(error).__name__, error, sys.prefix)
+                file.write(json.dumps({"failed": "The process can't import syncscan (" + why + ")."}) + "\\n")
+        else:
+            carry_out(folder)
+    threading.Thread(target=run, name="syncscan-attach", daemon=True).start()
+_begin(FOLDER, PACKAGE)
+"""
+"""Script that runs in the process: on its main thread only a thread is started."""
+
+
+TAKEN_BACK = """
+import os
+os.remove(FILE)
+os.rmdir(os.path.dirname(FILE))
+"""
+"""Script that Python 3.14 finds in the place of an order that was taken back; it would print that there is none."""
+
+
+class NotHeard(ProgramFailed):
+    """The process's main thread is in a call of C's that doesn't return."""
+
+    slug = "not-heard"
+
+
+def attached(
+    process: PythonProcess, order: Order, *, heard_s: float = HEARD_S
+) -> contextlib.AbstractContextManager[Answers]:
+    """Return a context in which a process has been given an order, with its answers.
+
+    An order that isn't heard is taken back at the context's end, and never carried out.
+
+    Raises:
+        UsageError: the process can't be reached.
+        NotHeard: its main thread didn't come to it.
+    """
+    return _attached(process, order, heard_s)
+
+
+@contextlib.contextmanager
+def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[Answers]:
+    folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
+    try:
+        replace(order, asker=os.getpid()).write(folder)
+        script = folder / SCRIPT
+        package = str(Path(__file__).parents[2])
+        script.write_text(BOOTSTRAP.replace("FOLDER", repr(str(folder))).replace("PACKAGE", repr(package)))
+        if process.uid != os.geteuid():
+            for path in (folder, folder / "order.json", script):
+                os.chown(path, process.uid, -1)
+        run_line(process, script)
+        heard = Answers(process, folder)
+        heard.wait(heard_s)
+        yield heard
+    except NotHeard:
+        _take_back(process, folder)
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take_back(process: PythonProcess, folder: Path) -> None:
+    """Remove an order that a process may still come to; of Python 3.14 a script stays that removes itself then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if process.remote:
+        folder.mkdir(mode=0o700)
+        script = folder / SCRIPT
+        script.write_text(TAKEN_BACK.replace("FILE", repr(str(script))))
+        if process.uid != os.geteuid():
+            for path in (folder, script):
+                os.chown(path, process.uid, -1)
+
+
+class Answers:
+    """Answers of a process to one order."""
+
+    def __init__(self, process: PythonProcess, folder: Path) -> None:
+        self._process, self._folder = process, folder
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the process has heard.
+
+        Raises:
+            NotHeard: it hasn't in time.
+            ProgramFailed: it has ended.
+        """
+        until = time.monotonic() + seconds
+        while not any(True for _ in answers(self._folder)):
+            self._look()
+            if time.monotonic() > until:
+                raise NotHeard(
+                    f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so"
+                    " nothing was started.",
+                    "syncscan attach PID --dump shows the call.",
+                )
+            time.sleep(LOOK_S)
+
+    def until(self, key: str, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
+        """Return the first answer with a key.
+
+        Raises:
+            ProgramFailed: the process failed at it, or has ended.
+        """
+        seen = 0
+        while True:
+            for row in list(answers(self._folder, seen)):
+                seen += 1
+                if "said" in row:
+                    say(row["said"])
+                if row.get("failed"):
+                    why = row["failed"].rstrip(".")
+                    raise ProgramFailed(f"Process {self._process.pid}: {why}{'' if why.endswith('?') else '.'}", "")
+                if key in row:
+                    return row
+            self._look()
+            time.sleep(LOOK_S)
+
+    def _look(self) -> None:
+        state = ""
+        with contextlib.suppress(OSError):
+            state = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state in ("", "Z", "X") and not list(answers(self._folder)):
+            raise ProgramFailed(f"Process {self._process.pid} has ended.", "")
+        if state in ("", "Z", "X"):
+            time.sleep(4 * LOOK_S)
+            if not any("done" in row or row.get("failed") for row in answers(self._folder)):
+                raise ProgramFailed(f"Process {self._process.pid} ended before it answered.", "")

@@ -1,0 +1,89 @@
+"""Capture some steps of a program that runs already, once, and leave the process as it was."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from syncscan.capture.captured_process import program_name, ranks
+from syncscan.capture.main_script import Exit
+from syncscan.capture.plan import Plan
+from syncscan.capture.script import Runner, ScriptRun
+from syncscan.capture.session import Session, clean_name
+from syncscan.watching.hooks import Busy, safely
+
+WAIT_S = 600.0
+"""How long the first step is waited for."""
+LOOK_S = 0.5
+
+
+class Once(Runner):
+    """A capture from the next steps on; everything that it hooks into is put back after its last.
+
+    Make it by `hooks.safely`, as it adds hooks.
+
+    Args:
+        out: the folder of the trace.
+        plan: which steps.
+        done: called when it is over, with what came of it; on the thread that steps, or on one of its own where no
+            step came in time.
+        wait_s: how long the first step is waited for.
+        name: what the trace's name begins with; empty for the program's.
+        say: called with messages for the user.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        plan: Plan,
+        done: Callable[[ScriptRun], None],
+        *,
+        wait_s: float = WAIT_S,
+        name: str = "",
+        say: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self._out, self._plan, self._done, self._prefix = out, plan, done, name
+        self._over = threading.Event()
+        self._patience = wait_s
+        super().__init__(self._open_session, True, say, main=False)
+        self._watchdog = threading.Thread(target=self._wait, name="syncscan-once", daemon=True)
+        self._watchdog.start()
+        atexit.register(self._end_with_program)
+
+    def _open_session(self) -> Session:
+        rank, world = ranks()
+        name = clean_name(self._prefix or program_name() or "python") + (f"_rank{rank}" if world > 1 else "")
+        return Session(self._out, name, self._plan, notify=self._say)
+
+    def _finish(self) -> None:
+        """End the capture where it was made; its hooks go on another thread, as torch walks through them here."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        if self._own is not None:
+            self._own.close()
+        self._done(self.result(Exit(0)))
+
+    def _end_with_program(self) -> None:
+        """Stop a profiler that still records: a process that is torn down under it crashes on a device."""
+        if os.getpid() == self._pid:
+            self._finish()
+
+    def _wait(self) -> None:
+        """Remove the hooks when it is over, or where no step comes."""
+        until = time.monotonic() + self._patience
+        while not self._over.wait(LOOK_S):
+            if self._own is None and not self._scripts and time.monotonic() > until:
+                break
+        with contextlib.suppress(Busy):
+            safely(self._unhook)
+        self._stay_here()
+        atexit.unregister(self._end_with_program)
+        if not self._over.is_set():
+            self._over.set()
+            self._done(self.result(Exit(0)))

@@ -1,0 +1,158 @@
+"""`syncscan fix`: exit codes, what is written, and when."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from msgspec.structs import replace
+
+from syncscan.cli import group
+from syncscan.errors import ProgramFailed, UsageError
+from syncscan.proof.report import verdict_of
+from syncscan.scratch import sentence
+from tests.fixing.test_report import AFTER, BEFORE, FILE, FIXED, NOTHING
+from tests.proof.test_report import NOISY, PROOF
+
+
+@pytest.fixture
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The result of `syncscan.fix` under `fixed`, a patch of train.py here; the options that it got are added."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(BEFORE)
+    file = replace(FILE, path=str(tmp_path / "train.py"))
+    answers: dict[str, Any] = {"fixed": replace(FIXED, files=(file,))}
+
+    def fix(program: str, arguments: tuple[str, ...], **options: Any) -> Any:
+        answers.update(options, program=program, arguments=arguments)
+        return answers["fixed"]
+
+    monkeypatch.setattr("syncscan.fixing.fix", fix)
+    return answers
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(group, ["fix", *words])
+
+
+def test_nothing_is_written_unasked(answer: dict[str, Any]) -> None:
+    """The patch is printed."""
+    result = run("train.py")
+    assert (result.exit_code, Path("train.py").read_text()) == (0, BEFORE)
+    assert result.stdout.startswith("--- a/train.py")
+
+
+def test_an_option_behind_the_script_is_noted(answer: dict[str, Any]) -> None:
+    """It is the script's; a note says so, as in a dry run."""
+    assert "note: --select went to train.py" in run("train.py", "--select", "item").stderr
+    assert "note:" not in run("train.py", "--lr", "3").stderr
+
+
+def test_write_applies_the_patch(answer: dict[str, Any]) -> None:
+    """And says to which file, after what holds for the program's own files."""
+    result = run("--write", "train.py")
+    assert (Path("train.py").read_text(), result.stderr) == (AFTER, f"{sentence()}\nWrote train.py.\n")
+
+
+def test_the_last_line_is_the_command_that_measures_the_patch(answer: dict[str, Any]) -> None:
+    """It holds the program as typed, and measures the patch, or the working tree once that is written."""
+    proved = "Next, on a GPU: syncscan fix --prove train.py --lr 3"
+    assert run("train.py", "--lr", "3").stdout.splitlines()[-1] == proved
+    assert run("--write", "train.py").stdout.splitlines()[-1] == "Next, on a GPU: syncscan prove --rev HEAD train.py"
+    assert "Next" not in run("--unsafe", "train.py").stdout
+    answer["fixed"] = NOTHING
+    assert "Next" not in run("train.py").stdout
+
+
+@pytest.mark.parametrize(
+    ("fixed", "code"),
+    [
+        (FIXED, 1),
+        (replace(FIXED, unjudged="the program fails"), 1),
+        (NOTHING, 0),
+        (replace(NOTHING, unjudged="the program fails"), 2),
+    ],
+)
+def test_check_fails_where_something_can_be_fixed_or_that_is_unknown(
+    answer: dict[str, Any], fixed: Any, code: int
+) -> None:
+    """Without --check, the exit code is 0."""
+    answer["fixed"] = fixed
+    assert (run("--check", "train.py").exit_code, run("train.py").exit_code) == (code, 0)
+
+
+def test_check_does_not_pass_on_a_program_that_fails(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not judge; without --check, the failure has its own exit code."""
+
+    def fail(*words: Any, **options: Any) -> Any:
+        raise ProgramFailed("train.py can't be run dry: ValueError: no data.")
+
+    monkeypatch.setattr("syncscan.fixing.fix", fail)
+    checked = run("--check", "train.py")
+    assert (checked.exit_code, "ValueError: no data" in checked.stderr) == (2, True)
+    assert isinstance(run("train.py").exception, ProgramFailed)
+
+
+def test_a_gain_that_is_not_proven_is_not_written(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --prove, --write keeps only what gains."""
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: NOISY)
+    result = run("--prove", "--write", "train.py")
+    assert "so no file was written" in result.stderr
+    assert Path("train.py").read_text() == BEFORE
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
+    assert run("--prove", "--write", "train.py").exit_code == 0
+    assert Path("train.py").read_text() == AFTER
+
+
+@pytest.mark.parametrize(("form", "stream"), [("text", "stdout"), ("markdown", "stdout"), ("json", "stderr")])
+def test_the_proof_is_in_the_report_or_beside_it(
+    answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, form: str, stream: str
+) -> None:
+    """Formats that machines read have no place for it."""
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
+    result = run("--prove", "--format", form, "train.py")
+    shown = [name for name in ("stdout", "stderr") if verdict_of(PROOF) in getattr(result, name)]
+    assert shown == [stream]
+
+
+def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before, and what is under way on the way."""
+    limits: list[float] = []
+
+    def prove(fixed: Any, limit_s: float, progress: Any, trace: str | None, in_place: bool) -> Any:
+        limits.append(limit_s)
+        progress("pair 1: 2% less")
+        return PROOF
+
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", prove)
+    result = run("--prove", "train.py")
+    assert limits == [180.0]
+    assert result.stderr.endswith("\nMeasuring the patch, for 180 s at most.\npair 1: 2% less\n")
+
+
+def test_options_and_arguments_are_passed_on(answer: dict[str, Any]) -> None:
+    """Arguments behind the script's name are the script's own."""
+    run("--unsafe", "--unverified", "--steps", "7", "--select", "item,non*", "train.py", "--unsafe", "x")
+    assert (answer["program"], answer["arguments"]) == ("train.py", ("--unsafe", "x"))
+    assert (answer["unsafe"], answer["unverified"], answer["steps"]) == (True, True, 7)
+    assert answer["select"] == ("item", "non*")
+
+
+def test_a_pull_request_is_printed(answer: dict[str, Any]) -> None:
+    assert run("--format", "pr", "train.py").stdout.startswith("Remove 1 host-device sync from train.py\n\n")
+
+
+def test_json_is_json(answer: dict[str, Any]) -> None:
+    assert json.loads(run("--format", "json", "train.py").stdout)["schema"] == "syncscan.fix/1"
+
+
+def test_a_module_is_not_proven(answer: dict[str, Any]) -> None:
+    """Its script is."""
+    assert isinstance(run("-m", "--prove", "train").exception, UsageError)
+
+
+def test_an_unknown_rule_is_refused(answer: dict[str, Any]) -> None:
+    assert isinstance(run("--select", "itm", "train.py").exception, UsageError)

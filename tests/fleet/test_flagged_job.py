@@ -1,0 +1,88 @@
+"""A job's findings are flagged for CI servers once for all ranks, with the job's gain."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from csv import DictReader
+from io import StringIO
+
+import pytest
+from msgspec.structs import replace
+
+from syncscan.fleet.flagged_job import flagged_job
+from syncscan.model.finding import Severity
+from syncscan.model.fleet import Fleet
+from syncscan.report import csv, github, junit, sarif
+from syncscan.report.fleet_table import fleet_rows
+from tests.each import each
+from tests.fleet.example import damaged, hostile, job, rank_finding
+from tests.report.example import HOSTILE
+
+
+def gaining(gain_us: float | None, intended: bool = False) -> Fleet:
+    """A job of steps of 10 ms with one finding."""
+    whole = job(2, 1)
+    first = replace(whole.findings[0], first=rank_finding(intended=intended), gain_us=gain_us)
+    return replace(whole, findings=(first,))
+
+
+@pytest.mark.parametrize(
+    ("gain_us", "intended", "severity"),
+    [
+        (500.0, False, Severity.HIGH),
+        (100.0, False, Severity.MEDIUM),
+        (50.0, False, Severity.LOW),
+        (None, False, Severity.LOW),
+        (500.0, True, Severity.INFO),
+    ],
+)
+def test_severity_follows_the_gain_of_the_job(gain_us: float | None, intended: bool, severity: Severity) -> None:
+    """High from 5 % of the job's step, medium from 1 %; low where the job can't be replayed."""
+    assert [line.severity for line in flagged_job(gaining(gain_us, intended)).lines] == [severity]
+
+
+def test_csv_has_every_row_of_the_frame() -> None:
+    """Rows stand by finding instead of by rank; those of ranks without findings come last."""
+    fleet = damaged()
+    rows = list(DictReader(StringIO(csv.drawn(flagged_job(fleet)))))
+    assert sorted((row["rank"], row["step"], row["id"]) for row in rows) == sorted(
+        (str(row["rank"]), str(row["step"]), row.get("id") or "") for row in fleet_rows(fleet)
+    )
+    ids = [row["id"] for row in rows]
+    assert ids == sorted(ids, key=[*(f.id for f in fleet.findings), ""].index)
+
+
+def test_sarif_has_a_result_for_all_ranks_with_figures_and_fingerprint() -> None:
+    """The id is that of the rank's own report, so code scanning knows it again."""
+    fleet = job(4, 1)
+    (run,) = json.loads(sarif.drawn(flagged_job(fleet)))["runs"]
+    result = run["results"][0]
+    assert result["partialFingerprints"] == {"syncscanFindingId/v1": fleet.findings[0].id}
+    assert result["properties"]["ranks"] == [*fleet.findings[0].ranks]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 52}
+    assert "Removed on all its ranks, the job's step is" in result["message"]["text"]
+
+
+def test_ranks_without_a_trace_are_notifications() -> None:
+    """A job with a missing rank says so in SARIF's invocation."""
+    (run,) = json.loads(sarif.drawn(flagged_job(damaged())))["runs"]
+    texts = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
+    assert any("rank" in text for text in texts)
+
+
+def test_a_job_without_findings_passes() -> None:
+    """JUnit has one passed test, GitHub one notice."""
+    flagged = flagged_job(replace(job(2, 1), findings=()))
+    suites = ET.fromstring(junit.drawn([flagged]))
+    assert [suites.get(name) for name in ("tests", "failures")] == ["1", "0"]
+    assert [line.split(" ")[0] for line in github.drawn([flagged]).splitlines()] == ["::notice"]
+
+
+@each("text", HOSTILE)
+def test_hostile_names_break_no_format(text: str) -> None:
+    """Names from a trace stay text in each format."""
+    flagged = flagged_job(hostile(text))
+    json.loads(sarif.drawn(flagged))
+    ET.fromstring(junit.drawn([flagged]))
+    assert all(line.startswith("::") for line in github.drawn([flagged]).splitlines())

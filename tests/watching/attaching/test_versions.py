@@ -1,0 +1,92 @@
+"""Processes of other versions of Python are captured, watched and dumped from this one, and go on as before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from syncscan.watching.attaching.attach import attached
+from syncscan.watching.attaching.injection import process_of
+from syncscan.watching.attaching.requests import Order
+from syncscan.watching.attaching.stuck import python_frames
+from syncscan.watching.reading import read
+from tests.watching.attaching.test_attach import STUCK, TRAIN, settled, state
+
+ROOT = Path(__file__).parents[3]
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+GIVEN = os.environ.get("SYNCSCAN_TEST_PYTHONS", "").split(os.pathsep)
+"""Paths of interpreters to try before those of the PATH."""
+
+
+def interpreter(version: str) -> str:
+    """Return an interpreter of a version that can import torch and what syncscan needs; skip where there is none."""
+    check = f"import sys, torch, msgspec, pandas; raise SystemExit('%d.%d' % sys.version_info[:2] != '{version}')"
+    for path in (*GIVEN, shutil.which(f"python{version}") or ""):
+        if path and subprocess.run([path, "-c", check], capture_output=True).returncode == 0:
+            return path
+    pytest.skip(f"there is no Python {version} with torch here")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_process_of_another_version(version: str, tmp_path: Path) -> None:
+    """Each action in turn; then no hook and no thread is left, and it steps on."""
+    path = interpreter(version)
+    if version != "3.14" and shutil.which("gdb") is None:
+        pytest.skip("needs gdb before Python 3.14")
+    (tmp_path / "job.py").write_text(TRAIN)
+    job = subprocess.Popen([path, "job.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        until = time.monotonic() + 120
+        while not (tmp_path / "state").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process = process_of(job.pid)
+        assert process.version == tuple(map(int, version.split(".")))
+        with attached(process, Order("dump")) as answers:
+            assert answers.until("threads")["threads"][0]["name"] == "MainThread"
+        with attached(process, Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+            done = answers.until("done")
+        assert [Path(trace).exists() for trace in done["done"]] == [True]
+        with attached(process, Order("watch", str(tmp_path / "out"), interval=0.5)) as answers:
+            (watched,) = answers.until("done")["done"]
+        time.sleep(2)
+        with attached(process, Order("stop")) as answers:
+            answers.until("done")
+        assert read(Path(watched)).windows
+        before = settled(tmp_path)
+        time.sleep(0.5)
+        after = state(tmp_path)
+        assert before[1:] == after[1:] == [0, 0]
+        assert after[0] > before[0]
+        assert job.poll() is None
+    finally:
+        job.kill()
+        job.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_process_of_another_version_that_hangs(version: str, tmp_path: Path) -> None:
+    """Its lines are read from outside, and it hangs on."""
+    path = interpreter(version)
+    if version != "3.14" and shutil.which("gdb") is None:
+        pytest.skip("needs gdb before Python 3.14")
+    (tmp_path / "job.py").write_text(STUCK)
+    job = subprocess.Popen([path, "job.py"], cwd=tmp_path)
+    try:
+        until = time.monotonic() + 120
+        while not (tmp_path / "state").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        ((file, line, function), *_) = python_frames(process_of(job.pid))[0]
+        assert (Path(file).name, line, function) == ("job.py", 3, "<module>")
+        assert job.poll() is None
+    finally:
+        job.kill()
+        job.wait()
