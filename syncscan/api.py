@@ -169,7 +169,6 @@ def analyze_trace(
         step=gains.step,
         findings=with_excerpts(trace, both.findings, files),
         groups=gains.groups,
-        overlaps=gains.overlaps,
         habits=both.habits,
         remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
         states=both.states,

@@ -23,12 +23,6 @@ FORMATS = ("text", "json", "html")
     help="Also change how the step launches: torch.compile, with CUDA graphs, or the whole step as one CUDA graph.",
 )
 @click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which timing code needs.")
-@click.option(
-    "--pipeline",
-    multiple=True,
-    metavar="SCOPE[,OTHER]",
-    help="Give an upper bound for running SCOPE one step ahead, beside the rest of the step or another scope.",
-)
 @result_options(FORMATS)
 @options
 def command(
@@ -36,7 +30,6 @@ def command(
     remove: tuple[str, ...],
     launches: str | None,
     keep_timing: bool,
-    pipeline: tuple[str, ...],
     form: str,
     output: str | None,
     force: bool,
@@ -54,10 +47,9 @@ def command(
     warn(analysis.warnings)
     chosen = remove or (() if launches else ("all",))
     projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches)
-    pipelines = [analysis.pipeline(*scopes.split(",", 1)) for scopes in pipeline]
-    report = whatif_report.blocks(analysis, projection, pipelines)
+    report = whatif_report.blocks(analysis, projection)
     if form == "json":
-        text = whatif_json.render(analysis, projection, pipelines)
+        text = whatif_json.render(analysis, projection)
     elif form == "html":
         text = page.drawn(report, "syncscan whatif", posixpath.basename(ntpath.basename(trace)))
     else:

@@ -13,7 +13,7 @@ from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
 from syncscan.model.picture import Picture
 from syncscan.model.program_run import ProgramRun
-from syncscan.model.projection import Overlap, Pipeline, Projection, Projects, RemovalGroup, Schedule
+from syncscan.model.projection import Projection, Projects, RemovalGroup, Schedule
 from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.states import Obstacle, States
@@ -38,8 +38,6 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """The syncs, largest gain first."""
     groups: tuple[RemovalGroup, ...] = ()
     """Findings worth removing together, best saving per change first."""
-    overlaps: tuple[Overlap, ...] = ()
-    """Overlap of the device's streams; empty with one stream."""
     habits: tuple[Habit, ...] = ()
     """Other costs of the step, or errors in its timing, largest gain first."""
     host_time: Host = UNKNOWN_HOST
@@ -126,20 +124,6 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
         return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing, launches=launches)
-
-    def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
-        """Return an upper bound on the saving if a scope ran on a stream of its own, a step ahead.
-
-        Args:
-            scope: glob of the scope that would run ahead.
-            beside: glob of the only scope that it would run beside; by default all the rest of the step.
-            step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-
-        Raises:
-            UsageError: no scope has such a name; or the trace holds nothing to replay.
-            RuntimeError: this analysis wasn't made by `syncscan.analyze`.
-        """
-        return self._projects().pipeline(scope, beside, step_ms=step_ms)
 
     def schedule(
         self, *remove: str, at: int | None = None, step_ms: float | None = None, launches: str | None = None

@@ -73,37 +73,6 @@ class RemovalGroup(msgspec.Struct, frozen=True):
     """The step without this group and those before it."""
 
 
-class Overlap(msgspec.Struct, frozen=True):
-    """Overlap of two streams of a device; µs per step, as recorded."""
-
-    device: int
-    streams: tuple[int, ...]
-    work_us: tuple[float, ...]
-    """Work of each stream."""
-    shared_us: float
-    """Time in which both worked."""
-
-
-class Pipeline(msgspec.Struct, frozen=True):
-    """An upper bound on the saving if `scope` ran on a stream of its own, a step ahead; µs per step.
-
-    `beside` is the scope that it would overlap, empty for the rest of the step. `scope_us` and `beside_us` are their
-    device work.
-    """
-
-    scope: str
-    beside: str
-    scope_us: float
-    beside_us: float
-    baseline_us: float
-    at_best_us: float
-
-    @property
-    def saving_us(self) -> float:
-        """The largest possible saving, µs."""
-        return self.baseline_us - self.at_best_us
-
-
 class Blocked(msgspec.Struct, frozen=True):
     """A time in which the step's own thread would be blocked: at a sync that stays, or by a full launch queue."""
 
@@ -183,8 +152,6 @@ class Projects(Protocol):
     def whatif(
         self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None
     ) -> Projection: ...
-
-    def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline: ...
 
     def schedule(
         self, selectors: Sequence[str], *, at: int | None, step_ms: float | None, launches: str | None

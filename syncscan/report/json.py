@@ -17,7 +17,7 @@ from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, Samp
 from syncscan.model.json_text import indented
 from syncscan.model.likeness import Likeness
 from syncscan.model.program_run import ProgramRun, RunPhase
-from syncscan.model.projection import Overlap, RemovalGroup
+from syncscan.model.projection import RemovalGroup
 from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
 from syncscan.model.states import ObstacleKind, States
@@ -231,7 +231,6 @@ class AnalysisDocument(Document, frozen=True):
     obstacles: Annotated[tuple[ObstacleDocument, ...], about("in the way of a compile or CUDA graphs")]
     states: Annotated[States | None, about("None if launches don't limit the step")]
     hidden: tuple[Hidden, ...]
-    overlaps: tuple[Overlap, ...]
 
 
 class SavedDocument(AnalysisDocument, frozen=True):
@@ -266,7 +265,6 @@ def document(analysis: Analysis) -> AnalysisDocument:
         obstacles=convert(analysis.obstacles, tuple[ObstacleDocument, ...], from_attributes=True),
         states=analysis.states,
         hidden=shown.hidden,
-        overlaps=analysis.overlaps,
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
-from syncscan.model.projection import Overlap, Pipeline, Projection, RemovalGroup
+from syncscan.model.projection import Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.report.document import Document, Range, about
 from syncscan.report.phrases import steps_found
@@ -24,17 +23,6 @@ class LimitsDocument(Struct, frozen=True):
 
     host_us: float
     device_us: float
-
-
-class PipelineDocument(Struct, frozen=True):
-    """A scope's work that runs beside another's."""
-
-    scope: str
-    beside: str
-    scope_us: float
-    beside_us: float
-    at_best_us: float
-    saving_us: float
 
 
 class WhatifDocument(Document, frozen=True):
@@ -64,16 +52,14 @@ class WhatifDocument(Document, frozen=True):
     recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device is busy")]
     advice: tuple[str, ...]
     groups: tuple[RemovalGroup, ...]
-    overlaps: tuple[Overlap, ...]
-    pipelines: tuple[PipelineDocument, ...]
 
 
-def render(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> str:
+def render(analysis: Analysis, projection: Projection) -> str:
     """Return the projection as indented JSON; times in µs per step."""
-    return indented(document(analysis, projection, pipelines))
+    return indented(document(analysis, projection))
 
 
-def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:
+def document(analysis: Analysis, projection: Projection) -> WhatifDocument:
     p = projection
     return WhatifDocument(
         schema=SCHEMA,
@@ -98,6 +84,4 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
         recorded_device_share=analysis.step.recorded_device_share,
         advice=story_of(analysis).advice,
         groups=analysis.groups,
-        overlaps=analysis.overlaps,
-        pipelines=convert(pipelines, tuple[PipelineDocument, ...], from_attributes=True),
     )

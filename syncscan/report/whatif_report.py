@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
-from syncscan.model.projection import Pipeline, Projection
+from syncscan.model.projection import Projection
 from syncscan.report import remedies, step_picture
 from syncscan.report.blocks import (
     Block,
@@ -32,11 +32,9 @@ SHOWN = 12
 """Findings that are listed, except on a page."""
 
 
-def blocks(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> Iterator[Block]:
+def blocks(analysis: Analysis, projection: Projection) -> Iterator[Block]:
     story = story_of(analysis)
     yield from _headline(analysis, projection)
-    for text in _streams(analysis, pipelines):
-        yield Sentence(text)
     if picture := step_picture.projected(analysis, projection):
         yield step_picture.figure(picture, "The step before and after")
     if story.findings:
@@ -139,21 +137,3 @@ def _advice(story: Story) -> Iterator[Block]:
     for sentence in (story.then, story.stop):
         if sentence:
             yield to_do(sentence)
-
-
-def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[str]:
-    for o in analysis.overlaps:
-        less = min(o.work_us)
-        yield (
-            f"Streams {o.streams[0]} and {o.streams[1]} of device {o.device} were busy {duration(o.work_us[0])} "
-            f" and {duration(o.work_us[1])} per step, {duration(o.shared_us)} of it at the same time"
-            f" ({percent(o.shared_us, less)} of the shorter)."
-        )
-    for p in pipelines:
-        beside = f"`{p.beside}`" if p.beside else "the rest of the step"
-        yield (
-            f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
-            f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)}"
-            f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)}); "
-            "less if their kernels compete for the device."
-        )

@@ -35,7 +35,7 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
     writer = _ProgramWriter(steps, apart)
     programs = tuple(writer.program(interval) for interval in steps.intervals)
     streams = steps.launches.streams
-    return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns, steps.added_from)
+    return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns)
 
 
 class _OwnTime:

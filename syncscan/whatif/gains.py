@@ -10,12 +10,11 @@ from msgspec.structs import replace
 from syncscan.facts.slow_launches import library_setups, long_first_launches
 from syncscan.model.duration import duration, within
 from syncscan.model.finding import Cause, Finding, Gain, Severity
-from syncscan.model.projection import Overlap, RemovalGroup
+from syncscan.model.projection import RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, outlook, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import all_but_one, worth_removing
-from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.projector import NO_LAUNCHES, Projector
 from syncscan.whatif.replay import STEADY
 
@@ -37,7 +36,6 @@ class Gains(msgspec.Struct, frozen=True):
     step: StepSummary
     findings: tuple[Finding, ...]
     groups: tuple[RemovalGroup, ...] = ()
-    overlaps: tuple[Overlap, ...] = ()
 
 
 def project_gains(projector: Projector, step: StepSummary) -> Gains:
@@ -73,7 +71,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         recoverable_range_us=together.saving_range_us,
         outlook=outlook(bool(removable), together, step, _first_use(projector)),
     )
-    return Gains(step, ranked_findings, groups, overlaps(projector.trace))
+    return Gains(step, ranked_findings, groups)
 
 
 def _is_once(finding: Finding) -> bool:

@@ -185,9 +185,6 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
     busy_ns: float = 0.0
     """Mean time per step in which any stream works; overlap counts once."""
 
-    added_from: int = NONE
-    """Number of the first stream that a pipeline would add; NONE without one."""
-
     @property
     def occupied_ns(self) -> float:
         """Mean work of the busiest stream per step, with the device's pauses between queued work."""
@@ -197,11 +194,6 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
                 for feed in node.feeds if isinstance(node, HostRun) else ():
                     total[feed.stream] += feed.work_ns
         return max(total, default=0.0) / max(1, len(self.programs))
-
-    def work_of(self, *, moved: bool) -> float:
-        """Return the mean device work per step on the streams that a pipeline adds, or on the others, ns."""
-        chosen = slice(self.added_from, None) if moved else slice(0, self.added_from)
-        return float(np.mean([sum(p.stream_ns[chosen]) for p in self.programs])) if self.programs else 0.0
 
     @property
     def host_ns(self) -> float:

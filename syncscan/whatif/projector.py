@@ -14,7 +14,7 @@ from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.projection import Pipeline, Projection, Schedule, StepAfter, StepState
+from syncscan.model.projection import Projection, Schedule, StepAfter, StepState
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, in_words, prevented, standing
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
@@ -110,10 +110,6 @@ class Projector:
         without = frozenset({self.number[finding.id]}) - step.behind
         after = period(step.replay_of(build(find_steps(self.trace, points))), without)
         return max(0.0, step.before.period - after) * step.unit
-
-    def _apart(self, scope: str) -> Graph:
-        """Return the graph of the steps with this scope's device work on streams of its own."""
-        return build(find_steps(self.trace, self.points, ahead_of=scope))
 
     @property
     def replayable(self) -> bool:
@@ -223,22 +219,6 @@ class Projector:
                 self._reached[launches == Launching.GRAPH],
             )
         return self._joint[launches, step_ms]
-
-    def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
-        """Return an upper bound on what running a scope on a stream of its own, a step ahead, would save.
-
-        The scope's device work waits for nothing and nothing waits for it, and the device does both at full speed: no
-        pipeline does better. What real ones reach depends on how far the scope's kernels leave room for others.
-        """
-        self._require_work(step_ms)
-        step = self.calibrated(step_ms)
-        apart = self._apart(scope)
-        work, other_work = apart.work_of(moved=True), apart.work_of(moved=False)
-        if beside:
-            other_work = self._apart(beside).work_of(moved=True)
-        before, unit = step.before.period, step.unit
-        side_by_side = max(period(step.replay_of(apart)), before - min(work, other_work))
-        return Pipeline(scope, beside, work / 1e3, other_work / 1e3, before * unit, min(side_by_side, before) * unit)
 
     def schedule(
         self,

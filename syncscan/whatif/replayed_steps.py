@@ -22,7 +22,6 @@ from syncscan.model.interval import Interval, ThreadInterval, cover_of
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.events import EventEdge, Events, first_waiters
 from syncscan.whatif.launches import Launches, find_launches
-from syncscan.whatif.overlap import ahead, launched_in
 from syncscan.whatif.wait_effects import NumberedPoint, WaitEffect, find_waits, held_launches
 
 MAX_STEPS = 6
@@ -45,8 +44,6 @@ class ReplayedSteps(msgspec.Struct, frozen=True, eq=False):
     """Times that aren't the threads' own, beside the waits."""
     paced: tuple[Paced, ...] = ()
     """Parts of the threads' own time that take another time than recorded."""
-    added_from: int = NONE
-    """The number from which on streams are the ones that a pipeline would add; NONE without."""
     busy_ns: float = 0.0
     """How long any stream works in a step, mean; 0 where the device's work isn't as recorded."""
 
@@ -54,19 +51,12 @@ class ReplayedSteps(msgspec.Struct, frozen=True, eq=False):
 def find_steps(
     trace: Trace,
     points: Sequence[NumberedPoint],
-    ahead_of: str = "",
     chosen: Sequence[Interval] | None = None,
 ) -> ReplayedSteps:
-    """Choose the steps of a trace, or take it whole where it marks none, and find what is replayed of them.
-
-    Scopes that match `ahead_of` get streams of their own for their device work, where nothing waits for it.
-    """
+    """Choose the steps of a trace, or take it whole where it marks none, and find what is replayed of them."""
     steps = _choose_steps(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
     around = _searched(steps)
     launches = find_launches(trace, *around)
-    added_from = len(launches.streams) if ahead_of else NONE
-    if ahead_of:
-        launches = ahead(launches, launched_in(trace, launches, ahead_of))
     edges = Events(trace, launches, around).edges()
     waits = find_waits(trace, launches, _within(trace, points, steps))
     launches = explained(launches, edges)
@@ -78,8 +68,7 @@ def find_steps(
         waits=tuple(waits),
         threads=find_threads(trace, np.append(launches.tracks, [wait.track for wait in waits]).astype(np.int64)),
         left_out=(*held_launches(trace, launches), *profilers_own(trace), *waits_before(trace)),
-        added_from=added_from,
-        busy_ns=busy_time(trace, steps) / len(steps) if steps and not ahead_of else 0.0,
+        busy_ns=busy_time(trace, steps) / len(steps) if steps else 0.0,
     )
 
 

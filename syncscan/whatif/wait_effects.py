@@ -195,7 +195,7 @@ class _EffectMeter:
     @property
     def awaited(self) -> list[_Awaited]:
         """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count."""
-        places = list(enumerate(self.launches.streams))  # work that runs ahead has a second stream of one place
+        places = list(enumerate(self.launches.streams))
         streams = [tuple(n for n, place in places if p.awaited and place in p.awaited.streams) for p in self.points]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
         ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]

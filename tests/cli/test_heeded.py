@@ -89,7 +89,6 @@ VALUES = {
     "on_signal": "USR1",
     "out": "elsewhere",
     "output": "given.out",
-    "pipeline": "data",
     "prefix": "p",
     "process": "100",
     "remove": "rule:item",

@@ -120,7 +120,7 @@ def test_a_number_is_one_to_count_with(words: list[str], number: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["analyze", ""], ["explain", ""], ["whatif", "no.json", "--pipeline", ""], ["analyze", "no.json", "--evidence="]],
+    [["analyze", ""], ["explain", ""], ["analyze", "no.json", "--evidence="]],
 )
 def test_an_empty_argument_is_an_error(words: list[str]) -> None:
     """It is a variable that wasn't set, and would be taken for no argument, or for this folder."""

@@ -72,11 +72,6 @@ def test_an_unknown_selector_is_a_usage_error(trace: str) -> None:
     assert "scope:mask" in result.exception.hint
 
 
-def test_a_pipeline_gets_its_bound(trace: str) -> None:
-    """`--pipeline` adds the most that running the scope a step ahead could save."""
-    assert "on a stream of its own, a step ahead" in " ".join(run(trace, "--pipeline", "mask").stdout.split())
-
-
 def test_a_file_is_not_overwritten_unasked(trace: str, tmp_path: Path) -> None:
     """`-o` writes a new file, and replaces one only with --force."""
     out = tmp_path / "w.json"

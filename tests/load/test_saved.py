@@ -51,11 +51,10 @@ def test_every_report_of_it_is_that_of_the_trace(tmp_path: Path, requested: dict
 
 
 def test_questions_are_answered_as_of_the_trace(tmp_path: Path) -> None:
-    """Another selector, another step time and a pipeline need the graph, which is made anew."""
+    """Another selector and another step time need the graph, which is made anew."""
     path = saved(story(), tmp_path)
     before, after = api.analyze(tmp_path / "t.json"), api.analyze(path)
     assert after.whatif("scope:mask", step_ms=0.9) == before.whatif("scope:mask", step_ms=0.9)
-    assert after.pipeline("mask") == before.pipeline("mask")
 
 
 def test_a_file_of_several_processes_keeps_them_all(tmp_path: Path) -> None:

@@ -30,11 +30,10 @@ SHOWN = {
     "04_timing_and_overlap": (
         "a call takes",
         "6 of 6 measured steps lie in the predicted range",
-        "beside each other",
     ),
 }
 """Texts that a reader must see, by notebook."""
-PICTURES = {"01_find_and_fix": 4, "02_read_a_trace": 2, "03_what_if": 3, "04_timing_and_overlap": 2}
+PICTURES = {"01_find_and_fix": 4, "02_read_a_trace": 2, "03_what_if": 3, "04_timing_and_overlap": 1}
 """How many pictures each has at least."""
 VARIES = "varies"
 """Tag of a cell that is timed on the machine at hand: that it shows something is compared, and not what."""

@@ -313,16 +313,6 @@ def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, t
     assert text in outlook.sentence
 
 
-@pytest.mark.parametrize(("side", "listed"), [(12.0, True), (8.0, False)])
-def test_a_stream_with_a_hundredth_of_the_work_is_listed(side: float, listed: bool) -> None:
-    """Two streams share the device; less than 1 % isn't worth a line."""
-    t = TraceBuilder()
-    for start in t.steps(4, lasts=2000):
-        t.launch("kernel", at=start + 10, lasts=1000 - side)
-        t.launch("side", at=start + 20, lasts=side, stream=13)
-    assert bool(known(t).overlaps) is listed
-
-
 # ------------------------------------------------------------------ which steps are replayed
 
 

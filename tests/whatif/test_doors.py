@@ -1,4 +1,4 @@
-"""An analysis answers questions about a step without syncs: errors, pipelines, steps in detail."""
+"""An analysis answers questions about a step without syncs: errors, selectors, steps in detail."""
 
 from __future__ import annotations
 
@@ -22,28 +22,6 @@ def three_scopes() -> Analysis:
                 t.launch(name, at=start + at + 1, lasts=lasts)
                 t.synchronize(at=start + at + 3)
     return profiled(analyze_trace(t.trace()))
-
-
-def in_line() -> Analysis:
-    """Build the works in line, with one wait for all at the end."""
-    t = TraceBuilder()
-    for start in t.steps(4, lasts=1000):
-        for number, (name, lasts) in enumerate((("encoder", 300), ("head", 200), ("decoder", 400))):
-            with t.scope(name, start + 10 * number, start + 10 * number + 8):
-                t.launch(name, at=start + 10 * number + 1, lasts=lasts)
-        t.synchronize(at=start + 40)
-    return profiled(analyze_trace(t.trace()))
-
-
-@pytest.mark.parametrize(("beside", "remaining"), [("", 600), ("head", 200), ("de*", 400)])
-def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str, remaining: float) -> None:
-    """No more is saved than the shorter of the two works."""
-    result = in_line().pipeline("encoder", beside)
-    assert (result.scope, result.beside) == ("encoder", beside)
-    assert (result.scope_us, result.beside_us) == pytest.approx((300, remaining))
-    assert result.baseline_us == pytest.approx(1000, rel=0.002)
-    assert result.saving_us == pytest.approx(result.baseline_us - result.at_best_us)
-    assert 0 < result.saving_us <= min(300, remaining) + 0.01
 
 
 @pytest.mark.parametrize(
