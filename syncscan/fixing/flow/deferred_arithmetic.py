@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from syncscan.facts.code_pattern import matched
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow.number_reads import callable_source
-from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint, number
+from syncscan.fixing.flow.taint import Local, Origin, Taint, number
 from syncscan.fixing.program_file import NUMBERS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint
         walk.stuck(node, "is printed or logged in every step", origin)
     elif not isinstance(parent.op, _OPERATIONS):
         walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
-    elif other in walk.tainted or walk.is_number(other):
+    elif walk.is_number(other):
         _with_number(walk, parent, node, other, taint, origin)
     elif _is_deferred_sum(walk, other) and isinstance(parent.op, ast.Div) and node is parent.right:
         walk.stuck(node, _DIVISOR, origin)
@@ -126,14 +126,13 @@ def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint,
         walk.stuck(node, "is combined with a tensor of another type", origin)
 
 
-def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, origin: Origin) -> None:
     sides = [parent.left, *parent.comparators]
     of_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
     if of_none and len(sides) == 2 and isinstance(parent.ops[0], ast.Is | ast.IsNot):
         return
     other = sides[1] if node is sides[0] else sides[0]
-    known = other in walk.tainted or walk.is_number(other)
-    if len(sides) != 2 or not isinstance(parent.ops[0], _ORDER) or not known:
+    if len(sides) != 2 or not isinstance(parent.ops[0], _ORDER) or not walk.is_number(other):
         walk.stuck(node, "is compared by the host", origin)
         return
     outer = walk.file.parents[parent]
@@ -177,12 +176,11 @@ def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, origin: Origin) -> 
 
 def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
     """Return target and value of a plain assignment of a number; None for other statements."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+    assign = matched("$target = $value", statement)
+    if not assign or not isinstance(assign.target, ast.Name) or not walk.is_number(assign.value):
         return None
-    target, value = statement.targets[0], statement.value
-    plain = isinstance(target, ast.Name | ast.Attribute) and walk.is_number(value)
-    calls = [n for n in ast.walk(value) if isinstance(n, ast.Call) and n not in walk.reads]
-    return (target, value) if plain and not calls and not _may_raise(value) else None
+    calls = [n for n in ast.walk(assign.value) if isinstance(n, ast.Call) and n not in walk.reads]
+    return (assign.target, assign.value) if not calls and not _may_raise(assign.value) else None
 
 
 def _may_raise(value: ast.expr) -> bool:
@@ -199,8 +197,7 @@ def _put_off(walk: NumberWalk, value: ast.expr) -> bool:
     """Return whether a value is deferred, through this read or another one."""
     if any(n in walk.reads or n in walk.tainted for n in ast.walk(value)):
         return True
-    cell = walk.cell(value) if isinstance(value, ast.Name | ast.Attribute) else None
-    return cell is not None and any(cell == held for held, _ in walk.cells)
+    return any(walk.cell(value) == held for held, _ in walk.cells)
 
 
 def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -215,6 +212,9 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
         walk.stuck(node, _DIVISOR, origin)
         return
     target = parent.target
+    if isinstance(target, ast.Attribute):
+        walk.bind(target, taint, origin)
+        return
     types = walk.file.types(parent.value) | _types_of_target(walk, target)
     if not types <= NUMBERS:
         walk.stuck(node, "is added to something that isn't a number", origin)
@@ -227,13 +227,12 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
     walk.bind(target, number(result), origin)
 
 
-def in_place(walk: NumberWalk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
+def in_place(walk: NumberWalk, cell: Local, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
     """Follow `x += y` with a deferred x."""
     value, target = statement.value, statement.target
-    is_number = value in walk.tainted or walk.is_number(value)
     is_integer = taint.types <= {"int", "bool"}
     divides = isinstance(statement.op, ast.Div)
-    if not isinstance(statement.op, ast.Add | ast.Sub | ast.Mult | ast.Div) or not is_number:
+    if not isinstance(statement.op, ast.Add | ast.Sub | ast.Mult | ast.Div) or not walk.is_number(value):
         walk.stuck(target, "is updated by an operator that works differently on tensors", origin)
     elif divides and (is_integer or _may_be_zero(walk, value)):
         walk.stuck(target, "is divided, and Python raises if the divisor is 0", origin)
@@ -250,17 +249,15 @@ def _types_of_target(walk: NumberWalk, target: ast.expr) -> set[str]:
     """Return the types of a sum's target: of all its assigned values, and where it is read."""
     if isinstance(target, ast.Subscript):
         return _types_of_entry(walk, target) or set(walk.file.seen(target.value).elements)
-    cell = walk.cell(target)
-    if cell is None:
+    if not isinstance(target, ast.Name):
         return {"unknown"}
-    stores = walk.file.stores(target) if isinstance(target, ast.Name) else []
-    values = [value for store in stores if (value := walk.file.value_given(store)) is not None]
-    return walk.types_read(cell).union(*map(walk.file.types, values)) - {"NoneType"}
+    values = [value for store in walk.file.stores(target) if (value := walk.file.value_given(store)) is not None]
+    return walk.types_read(walk.cell(target)).union(*map(walk.file.types, values)) - {"NoneType"}
 
 
 def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
     """Return the types that the displays of a dictionary give an entry; empty if they don't show it."""
-    cell = walk.cell(target.value) if isinstance(target.value, ast.Name | ast.Attribute) else None
+    cell = walk.cell(target.value)
     types: set[str] = set()
     for store in walk.stores(cell) if cell is not None else ():
         display = walk.file.value_given(store)
@@ -352,14 +349,14 @@ def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, o
         return f"{callable_source(inner)}{suffix}" if suffix or plain else f"({inner})"
 
     walk.write(call, source)
-    walk.push(call, Taint(ContainerShape.NUMBER, taint.types if by_tensor else frozenset({name})), origin)
+    walk.push(call, number(taint.types if by_tensor else {name}), origin)
     return True
 
 
 def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
     other = call.args[1] if node is call.args[0] else call.args[0]
     types = frozenset(walk.file.types(call))
-    if not (walk.is_number(other) or other in walk.tainted) or types != {"float"}:
+    if not walk.is_number(other) or types != {"float"}:
         walk.stuck(node, "is combined with something that isn't a number", origin)
         return
     _coerce(walk, node, taint, types, origin)
@@ -373,7 +370,7 @@ def _extreme(
     kinds = walk.file.types(first) | walk.file.types(second)
     statement = walk.file.statement_of(call)
     simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return)
-    if len(kinds) != 1 or not all(walk.is_number(a) or a in walk.tainted for a in call.args) or not simple:
+    if len(kinds) != 1 or not all(map(walk.is_number, call.args)) or not simple:
         walk.stuck(node, "is compared by the host", origin)
         return
     names: dict[ast.expr, str] = {}

@@ -1,4 +1,4 @@
-"""Deferred values, and the names and containers that hold them."""
+"""Deferred values, and the names that hold them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,8 @@ class ContainerShape(enum.Enum):
     """A list of numbers."""
     DICT = "dict"
     """A dictionary whose values are numbers, some of them deferred."""
-    TUPLE = "tuple"
-    """A tuple of a number and others."""
     ROWS = "rows"
     """A list of such dictionaries."""
-    PAIRS = "pairs"
-    """A list of such tuples."""
 
 
 class Taint(msgspec.Struct, frozen=True):
@@ -49,19 +45,8 @@ class Local(msgspec.Struct, frozen=True, eq=True):
         return hash((id(self.scope), self.name))
 
 
-class Attribute(msgspec.Struct, frozen=True):
-    """An attribute of the instances of a class."""
-
-    owner: str
-    """The class's name, as the run saw it or as it is in the file."""
-    name: str
-
-
-Cell = Local | Attribute
-
-
 class Origin:
-    """Where a deferred number enters a function: the read itself, or a call that returns or stores it.
+    """Where a deferred number enters a function: the read itself, or a call that returns it.
 
     It could be read behind each of the loops `homes`, outermost first; None first where the function can leave that to
     its callers. `behind` is the origin that this one is a call of the function of.

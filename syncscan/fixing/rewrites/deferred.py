@@ -11,9 +11,8 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import questions
-from syncscan.fixing.flow.homes import followed
 from syncscan.fixing.flow.number_reads import NumberRead, sites
-from syncscan.fixing.flow.number_walk import NumberWalk
+from syncscan.fixing.flow.number_walk import NumberWalk, followed
 from syncscan.fixing.flow.taint import Stuck
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -73,7 +72,7 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
 
 def _is_never_read(way: NumberWalk) -> bool:
     """Return whether only tensors take the number, so that the host doesn't read it at all."""
-    return (way.how.raw or not way.lasting) and not way.draft.behind and not way.shown
+    return not way.draft.before and not way.draft.behind and not way.shown
 
 
 def _when(file: File, site: NumberRead, way: Stuck) -> str:

@@ -32,13 +32,15 @@ FIXED = {
     ),
     (
         f"{HEAD}for step, loss in enumerate(losses):\n    total += loss.item()\n    if step % 6 == 5:\n"
-        "        took = time.time() - start\n        result.append(f'{total:.3f} {took > 0}')\n"
-        "        total, start = 0.0, time.time()"
+        "        mean = total / 6\n        took = time.time() - start\n"
+        "        shown = '{:.3f} {}'.format(mean, took > 0)\n"
+        "        total, start = 0.0, time.time()\nresult = shown"
     ): (
         f"{HEAD}for step, loss in enumerate(losses):\n    total += loss.detach().double()\n    if step % 6 == 5:\n"
-        "        total = float(total)\n"
-        "        took = time.time() - start\n        result.append(f'{total:.3f} {took > 0}')\n"
-        "        total, start = 0.0, time.time()"
+        "        mean = total / 6\n        mean = float(mean)\n"
+        "        took = time.time() - start\n"
+        "        shown = '{:.3f} {}'.format(mean, took > 0)\n"
+        "        total, start = 0.0, time.time()\nresult = shown"
     ),
     (
         f"{HEAD}for loss in losses:\n    torch.cuda.synchronize()\n    begin = time.time()\n"
@@ -54,10 +56,10 @@ KEPT = {
         f"{HEAD}for loss in losses:\n    begin = time.time()\n    total += loss.item()\n"
         "    result.append(time.time() >= begin)\nresult = total, result"
     ),
-    "a call is timed by who calls it": (
-        f"{HEAD}def add(loss):\n    global total\n    total += loss.item()\n"
-        "for loss in losses:\n    begin = time.time()\n    add(loss)\n"
-        "    result.append(time.time() >= begin)\nresult = total, result"
+    "a clock is read before the number is written": (
+        f"{HEAD}for step, loss in enumerate(losses):\n    total += loss.item()\n    if step % 6 == 5:\n"
+        "        took = time.time() - start\n        result.append(f'{total:.3f} {took > 0}')\n"
+        "        total, start = 0.0, time.time()"
     ),
     "each step's time is noted": (
         f"{HEAD}for loss in losses:\n    total += loss.item()\n    result.append(time.time() - start > 0)\n"

@@ -119,22 +119,6 @@ FIXED = {
         "result = recent"
     ),
     (
-        'total = {"a": 0.0, "b": 0.0}\n'
-        "for k in range(0, 12, 2):\n"
-        '    parts = {name: loss.item() for name, loss in zip("ab", losses[k:])}\n'
-        "    for name, value in parts.items():\n"
-        "        total[name] += value\n"
-        "result = total"
-    ): (
-        'total = {"a": 0.0, "b": 0.0}\n'
-        "for k in range(0, 12, 2):\n"
-        '    parts = {name: loss.detach().double() for name, loss in zip("ab", losses[k:])}\n'
-        "    for name, value in parts.items():\n"
-        "        total[name] += value\n"
-        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
-        "result = total"
-    ),
-    (
         "from collections import OrderedDict\n"
         "total = OrderedDict(loss=0.0)\n"
         "for loss in losses:\n"
@@ -144,7 +128,7 @@ FIXED = {
         "from collections import OrderedDict\n"
         "total = OrderedDict(loss=0.0)\n"
         "for loss in losses:\n"
-        '    total["loss"] += loss.detach().double()\n'
+        '    total["loss"] = total["loss"] + loss.detach().double()\n'
         "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
         "result = total"
     ),
@@ -180,8 +164,8 @@ FIXED = {
     ): (
         'stats = {"loss": 0.0, "square": 0.0}\n'
         "for loss in losses:\n"
-        '    stats["loss"] += loss.detach().double()\n'
-        '    stats["square"] += loss.detach().double() ** 2\n'
+        '    stats["loss"] = stats["loss"] + loss.detach().double()\n'
+        '    stats["square"] = stats["square"] + (loss.detach().double() ** 2)\n'
         "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
         "result = stats"
     ),
@@ -216,15 +200,6 @@ FIXED = {
         "    result.append(loss.detach().clone())\n"
         "    loss += 1\n"
         "result = torch.stack(result).tolist() if result else []"
-    ),
-    ("result = []\nfor a, b in zip(losses, losses[1:]):\n    result.append((a.item(), b.item()))"): (
-        "result = []\n"
-        "for a, b in zip(losses, losses[1:]):\n"
-        "    result.append((a.detach().clone(), b.detach().clone()))\n"
-        "values = torch.stack([row[0] for row in result]).tolist() if result else []\n"
-        "result = [(value, row[1]) for row, value in zip(result, values)]\n"
-        "values = torch.stack([row[1] for row in result]).tolist() if result else []\n"
-        "result = [(row[0], value) for row, value in zip(result, values)]"
     ),
     (
         "h = torch.rand(12, device=device).half().unbind()\n"
@@ -285,16 +260,6 @@ FIXED = {
         '    row["b"] = value\n'
         "result = log"
     ),
-    ("log = []\nfor loss in losses:\n    log.append((loss.item(), (loss * 9).long().item()))\nresult = log"): (
-        "log = []\n"
-        "for loss in losses:\n"
-        "    log.append((loss.detach().clone(), (loss * 9).long()))\n"
-        "values = torch.stack([row[0] for row in log]).tolist() if log else []\n"
-        "log = [(value, row[1]) for row, value in zip(log, values)]\n"
-        "values = torch.stack([row[1] for row in log]).tolist() if log else []\n"
-        "log = [(row[0], value) for row, value in zip(log, values)]\n"
-        "result = log"
-    ),
     (
         'stats = {"a": 0.0, "n": 0}\n'
         "for loss in losses:\n"
@@ -304,8 +269,8 @@ FIXED = {
     ): (
         'stats = {"a": 0.0, "n": 0}\n'
         "for loss in losses:\n"
-        '    stats["a"] += loss.detach().double()\n'
-        '    stats["n"] += (loss * 9).long()\n'
+        '    stats["a"] = stats["a"] + loss.detach().double()\n'
+        '    stats["n"] = stats["n"] + (loss * 9).long()\n'
         "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
         "result = stats"
     ),

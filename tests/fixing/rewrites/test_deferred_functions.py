@@ -41,74 +41,6 @@ KEPT: dict[str, str] = {
 END = "\nresult = repr(result)"
 FIXED = {
     (
-        "class Meter:\n"
-        "    def __init__(self):\n"
-        "        self.sum = 0.0\n"
-        "    def __call__(self, value):\n"
-        "        self.sum += value\n"
-        "def train():\n"
-        "    meter, steps = Meter(), 0\n"
-        "    for loss in losses:\n"
-        "        meter(loss.item())\n"
-        "        steps += 1\n"
-        "    return meter.sum, steps\n"
-        "result = train()"
-    ): (
-        "class Meter:\n"
-        "    def __init__(self):\n"
-        "        self.sum = 0.0\n"
-        "    def __call__(self, value):\n"
-        "        self.sum += value\n"
-        "def train():\n"
-        "    meter, steps = Meter(), 0\n"
-        "    for loss in losses:\n"
-        "        meter(loss.detach().double())\n"
-        "        steps += 1\n"
-        "    meter.sum = meter.sum.item() if torch.is_tensor(meter.sum) else meter.sum\n"
-        "    return meter.sum, steps\n"
-        "result = train()"
-    ),
-    (
-        "class Meter:\n"
-        "    def __init__(self):\n"
-        "        self.total = 0.0\n"
-        "    def update(self, value):\n"
-        "        self.total += value\n"
-        "    def __str__(self):\n"
-        '        return f"{self.total:.3f}"\n'
-        "def train():\n"
-        "    one, two, three = Meter(), Meter(), Meter()\n"
-        "    for k, loss in enumerate(losses):\n"
-        "        one.update(loss.item())\n"
-        "        two.update(loss.square().item())\n"
-        "        three.update(loss.sqrt().item())\n"
-        "        if k % 4 == 3:\n"
-        '            text = " ".join(str(m) for m in (one, two, three))\n'
-        "    return text, one.total, two.total, three.total\n"
-        "result = train()"
-    ): (
-        "class Meter:\n"
-        "    def __init__(self):\n"
-        "        self.total = 0.0\n"
-        "    def update(self, value):\n"
-        "        self.total += value\n"
-        "    def __str__(self):\n"
-        '        return f"{self.total:.3f}"\n'
-        "def train():\n"
-        "    one, two, three = Meter(), Meter(), Meter()\n"
-        "    for k, loss in enumerate(losses):\n"
-        "        one.update(loss.detach().double())\n"
-        "        two.update(loss.square().detach().double())\n"
-        "        three.update(loss.sqrt().detach().double())\n"
-        "        if k % 4 == 3:\n"
-        '            text = " ".join(str(m) for m in (one, two, three))\n'
-        "    one.total = one.total.item() if torch.is_tensor(one.total) else one.total\n"
-        "    two.total = two.total.item() if torch.is_tensor(two.total) else two.total\n"
-        "    three.total = three.total.item() if torch.is_tensor(three.total) else three.total\n"
-        "    return text, one.total, two.total, three.total\n"
-        "result = train()"
-    ),
-    (
         "def train(verbose):\n"
         "    seen = []\n"
         "    for loss in losses:\n"
@@ -129,24 +61,6 @@ FIXED = {
         "result = train(False)"
     ),
     (
-        "def step(t):\n"
-        '    return {"loss": t.item(), "n": 3}\n'
-        'total = {"loss": 0.0, "n": 0}\n'
-        "for loss in losses:\n"
-        "    for key, value in step(loss).items():\n"
-        "        total[key] += value\n"
-        "result = total"
-    ): (
-        "def step(t):\n"
-        '    return {"loss": t.detach().double(), "n": 3}\n'
-        'total = {"loss": 0.0, "n": 0}\n'
-        "for loss in losses:\n"
-        "    for key, value in step(loss).items():\n"
-        "        total[key] += value\n"
-        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
-        "result = total"
-    ),
-    (
         "def accuracy(t):\n"
         "    return (t > 0.5).float().mean().item()\n"
         "total = 0.0\n"
@@ -161,38 +75,6 @@ FIXED = {
         "    total += accuracy(loss)\n"
         "total = float(total)\n"
         "result = total"
-    ),
-    (
-        "class Meter:\n"
-        "    def __init__(self):\n"
-        "        self.total, self.count = 0.0, 0\n"
-        "    def update(self, value):\n"
-        "        self.total += value\n"
-        "        self.count += 1\n"
-        "    def mean(self):\n"
-        "        return self.total / self.count\n"
-        "def train():\n"
-        "    meter = Meter()\n"
-        "    for loss in losses:\n"
-        "        meter.update(loss.item())\n"
-        "    return meter.mean()\n"
-        "result = train()"
-    ): (
-        "class Meter:\n"
-        "    def __init__(self):\n"
-        "        self.total, self.count = 0.0, 0\n"
-        "    def update(self, value):\n"
-        "        self.total += value\n"
-        "        self.count += 1\n"
-        "    def mean(self):\n"
-        "        return self.total / self.count\n"
-        "def train():\n"
-        "    meter = Meter()\n"
-        "    for loss in losses:\n"
-        "        meter.update(loss.detach().double())\n"
-        "    meter.total = meter.total.item() if torch.is_tensor(meter.total) else meter.total\n"
-        "    return meter.mean()\n"
-        "result = train()"
     ),
     (
         "def run():\n"
@@ -232,36 +114,6 @@ FIXED = {
         "    total += value\n"
         "total = float(total)\n"
         "result = total"
-    ),
-    (
-        "import dataclasses\n"
-        "@dataclasses.dataclass\n"
-        "class State:\n"
-        "    total: float = 0.0\n"
-        "    best: float = 9.0\n"
-        "def train():\n"
-        "    state = State()\n"
-        "    for loss in losses:\n"
-        "        state.total += loss.item()\n"
-        "        state.best = min(state.best, loss.item())\n"
-        "    return dataclasses.asdict(state)\n"
-        "result = train()"
-    ): (
-        "import dataclasses\n"
-        "@dataclasses.dataclass\n"
-        "class State:\n"
-        "    total: float = 0.0\n"
-        "    best: float = 9.0\n"
-        "def train():\n"
-        "    state = State()\n"
-        "    for loss in losses:\n"
-        "        state.total += loss.detach().double()\n"
-        "        best_now = loss.detach().double()\n"
-        "        state.best = torch.where(best_now < state.best, best_now, state.best)\n"
-        "    state.total = state.total.item() if torch.is_tensor(state.total) else state.total\n"
-        "    state.best = state.best.item() if torch.is_tensor(state.best) else state.best\n"
-        "    return dataclasses.asdict(state)\n"
-        "result = train()"
     ),
 }
 

@@ -22,27 +22,7 @@ REASONS = {
         "for loss in losses:\n"
         "    run.loss += loss.item()\n"
         "    result.append(dataclasses.replace(run))"
-    ): "its value may be read by replace() (line 14)",
-    (
-        "import copy, dataclasses\n"
-        "@dataclasses.dataclass\n"
-        "class Run:\n"
-        "    loss: float = 0.0\n"
-        "run, result = Run(), []\n"
-        "for loss in losses:\n"
-        "    run.loss += loss.item()\n"
-        "    result.append(copy.copy(run))"
-    ): "its value may be read by copy() (line 14)",
-    (
-        "import copy, dataclasses\n"
-        "@dataclasses.dataclass\n"
-        "class Run:\n"
-        "    loss: float = 0.0\n"
-        "run, result = Run(), []\n"
-        "for loss in losses:\n"
-        "    run.loss += loss.item()\n"
-        "    result.append(copy.deepcopy(run))"
-    ): "its value may be read by deepcopy() (line 14)",
+    ): "its value is stored in an attribute, which other code may read",
     (
         "result = []\nfor loss in losses:\n    result.append((loss > 0).sum().item() / (loss < 2).sum().item())"
     ): "its value is a divisor, and Python raises if it is 0",
@@ -93,24 +73,10 @@ REASONS = {
         "for loss in losses:\n"
         '    for key, value in {"loss": loss.item()}.items():\n'
         '        print(end=f"{key}{value}"[:0])'
-    ): "its value is printed or logged in every step",
-    (
-        "result = []\n"
-        "for loss in losses:\n"
-        '    for value in {"loss": loss.item(), "name": "a"}.values():\n'
-        "        result.append(value)"
-    ): "its value is iterated over beside values that are no numbers",
+    ): "its value is inspected inside the loop",
     (
         'result = 0\nfor loss in losses:\n    print(end=f"{loss.item():.0f}"[:0])'
     ): "its value is printed or logged in every step",
-    (
-        "result, shown = 0, {}\n"
-        "for k, loss in enumerate(losses):\n"
-        '    shown["loss"] = loss.item()\n'
-        "    if k % 3:\n"
-        "        for key, value in shown.items():\n"
-        '            print(end=f"{key}{value}"[:0])'
-    ): "its value is printed or logged under a condition, where it can be read too (line 12)",
     ("result = 0\nfor loss in losses:\n    if loss.item() > 2:\n        break"): "its value controls what runs next",
     (
         "result = 0\n"
@@ -254,7 +220,7 @@ REASONS = {
         "for loss in losses:\n"
         "    note(history, loss)\n"
         "    result += max(history)"
-    ): "its value is passed to max(), which may inspect it (line 12)",
+    ): "its value is stored in an object of the function's callers",
     (
         "class Meter:\n"
         "    def __init__(self):\n"
@@ -266,7 +232,7 @@ REASONS = {
         "for loss in losses:\n"
         "    meter.add(loss)\n"
         "    result += max(meter.view)"
-    ): "its value is stored in a container with a second name (line 10)",
+    ): "its value is stored where the analysis can't follow it",
     (
         "total = 0\nfor loss in losses:\n    total += (loss * 9).to(torch.int32).item()\n    total *= 3\nresult = total"
     ): "its value may grow beyond 64 bits (line 10)",
@@ -329,25 +295,6 @@ REASONS = {
         "total = 0\nfor loss in losses:\n    total |= int((loss > 0.5).item())\nresult = total"
     ): "its value is needed by the host here",
     (
-        "lr = 1.0\n"
-        "w = torch.rand(3, device=device, requires_grad=True)\n"
-        "opt = torch.optim.SGD([w], lr=0.1)\n"
-        "for step in range(5):\n"
-        "    loss = (w * w).sum()\n"
-        "    opt.zero_grad()\n"
-        "    loss.backward()\n"
-        "    opt.step()\n"
-        '    opt.param_groups[0]["lr"] = loss.item() * 0.1\n'
-        "result = w.tolist()"
-    ): "its value is stored where no name reaches it after the loop",
-    (
-        'table = {"a": [], "n": []}\n'
-        "for loss in losses:\n"
-        "    for key in table:\n"
-        "        table[key].append(loss.item())\n"
-        "result = table"
-    ): "its value is stored where no name reaches it after the loop",
-    (
         "total = 0\nfor loss in losses:\n    total = total * 31 + (loss * 2000).long().item()\nresult = total"
     ): "its value may grow beyond 64 bits",
     (
@@ -358,54 +305,6 @@ REASONS = {
         "    values.append(loss.item())\n"
         "result = values"
     ): "its value controls what runs next (line 9)",
-    (
-        "values = [[[]]]\n"
-        "for loss in losses:\n"
-        "    values[0][-1].append(loss.item())\n"
-        "    if len(values[0][-1]) > 2:\n"
-        "        values[0].append([])\n"
-        "result = values"
-    ): "its value is stored where no name reaches it after the loop",
-    (
-        "class Logger:\n"
-        "    def __init__(self):\n"
-        "        self.rows = []\n"
-        "    def __call__(self, **row):\n"
-        "        self.rows.append(row)\n"
-        "log = Logger()\n"
-        "for loss in losses:\n"
-        "    log(loss=loss.item())\n"
-        "result = log.rows"
-    ): "its value is passed to a function in a way that the analysis",
-    (
-        "class Logger:\n"
-        "    def __init__(self):\n"
-        "        self.rows = []\n"
-        "    def log(self, loss, step):\n"
-        '        self.rows.append({"loss": loss, "step": step})\n'
-        "    def last(self):\n"
-        '        return self.rows[-1]["loss"]\n'
-        "log, result = Logger(), 0.0\n"
-        "for step, loss in enumerate(losses):\n"
-        "    log.log(loss.item(), step)\n"
-        "    result += round(log.last(), 2)"
-    ): "its value is returned from within the loop (line 13)",
-    (
-        "class Total:\n"
-        "    def __init__(self):\n"
-        "        self._total = 0.0\n"
-        "    @property\n"
-        "    def total(self):\n"
-        "        return self._total\n"
-        "    @total.setter\n"
-        "    def total(self, value):\n"
-        "        assert value < 100\n"
-        "        self._total = value\n"
-        "t = Total()\n"
-        "for loss in losses:\n"
-        "    t.total += loss.item()\n"
-        "result = t.total"
-    ): "its value is added to something that isn't a number",
     (
         "class Total(float):\n    pass\nt = Total(0)\nfor loss in losses:\n    t = Total(t + loss.item())\nresult = t"
     ): "its value is combined with something that isn't a number",
@@ -419,7 +318,7 @@ REASONS = {
         "        note(loss.item())\n"
         "train()\n"
         "result = total"
-    ): "is stored where no name reaches it after the loop",
+    ): "its value is passed to note(), which may need it",
     (
         "def train():\n"
         "    total = 0.0\n"
