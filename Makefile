@@ -8,16 +8,19 @@ SECONDS ?= 3600
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs dist fuzz audit bench stages mutants clean
+.PHONY: help demo test test-all lint docs dist fuzz audit bench stages mutants clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/capture ## Capture a training step on this machine, analyze it, and a recorded one from an H200
 	$(BIN)/syncscan demo
 
-test: $(VENV)/test ## Install what the tests need and run them
+test: $(VENV)/test ## Install what the tests need and run them, but for those that are slow by nature
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-all: $(VENV)/test ## The slow tests too, as CI does
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not bench'
 
 lint: $(VENV)/lint ## ruff, American spelling, mypy --strict and the import contracts
 	$(BIN)/ruff check .

@@ -74,6 +74,7 @@ def test_what_measures_on_a_gpu_asks_for_one(
     assert not (ROOT / "folder").exists()
 
 
+@pytest.mark.slow
 def test_the_smallest_of_each_kind(tmp_path: Path) -> None:
     """A trace is tiled, read beside other readers, and looked at for the thresholds."""
     source, big = ROOT / "sample_traces/clean.pt.trace.json.gz", tmp_path / "big.json.gz"

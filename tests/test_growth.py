@@ -17,6 +17,8 @@ from syncscan.whatif import gains, groups
 from tests.builder import MAIN, TraceBuilder
 from tests.fleet.jobs import Step, analyses, traces
 
+pytestmark = pytest.mark.slow
+
 MOST = 2.1
 """Most operations that twice the size may cost, as a factor."""
 

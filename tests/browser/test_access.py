@@ -19,7 +19,7 @@ if os.environ.get("CI"):
 else:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 SIZES = {"wide": {"width": 1400, "height": 900}, "phone": {"width": 390, "height": 844, "has_touch": True}}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.viewer import Report
 from tests.report.test_before_after import two_waits
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 FIRST = 500
 """Pixels from the top within which it stands."""
 

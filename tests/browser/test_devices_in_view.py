@@ -12,7 +12,7 @@ from tests.browser.test_report import two_findings
 from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 STREAMS = """(() => { const t = syncscan.timeline, high = t.lanes.clientHeight, { bands } = t.layout;
   return bands.filter((b) => b.pinned && b.kind === 'slices').map((b) => [t.topOf(b), t.topOf(b) + b.h, high]); })()"""
 

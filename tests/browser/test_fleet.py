@@ -17,7 +17,7 @@ if os.environ.get("CI"):
 else:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (390, "dark")])

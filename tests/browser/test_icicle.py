@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.browser.viewer import Report
 from tests.report.example import HOSTILE, SAMPLED, host_bound, hostile_host
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 WIDTHS = """() => Object.fromEntries([...document.querySelectorAll('#icicle g')].map(
   (g) => [g.querySelector('text')?.textContent ?? g.dataset.node, g.getBBox().width]))"""

@@ -13,7 +13,7 @@ from tests.browser.test_report import odd
 from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 TREE = """() => syncscan.inView.icicle.nodes.map((node) => [node.name, node.depth, Math.round(node.us)])"""
 

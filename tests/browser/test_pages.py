@@ -25,7 +25,7 @@ if os.environ.get("CI"):
 else:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_traces"

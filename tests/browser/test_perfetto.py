@@ -11,7 +11,7 @@ import pytest
 from tests.browser.viewer import browsing, opened
 from tests.viewers.test_annotate import story
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 _QUERY = """async query => {
   const answer = await app.trace.engine.query(query);

@@ -125,6 +125,7 @@ def test_hostile_names_do_nothing(show: Callable[..., Report]):
     assert report.js("[window.owned === undefined, document.scripts.length, document.images.length]") == [True, 2, 0]
 
 
+@pytest.mark.slow
 def test_even_a_script_in_the_page_would_not_run(show: Callable[..., Report]):
     """The policy stops a script that somehow got in, and an image that would call home."""
     report = show(two_findings())
@@ -147,6 +148,7 @@ def test_even_a_script_in_the_page_would_not_run(show: Callable[..., Report]):
     report.trouble.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["no steps", "no device", "no findings", "one event", "empty", "rocm", "many threads"])
 def test_odd_traces_look_right(show: Callable[..., Report], name: str):
     """Whatever a trace lacks, the page stands, without a word of undefined or NaN."""
@@ -156,6 +158,7 @@ def test_odd_traces_look_right(show: Callable[..., Report], name: str):
     assert report.page.locator("#canvas").is_visible() == (name != "empty")
 
 
+@pytest.mark.slow
 def test_on_paper_stand_verdict_list_and_fixes(show: Callable[..., Report]):
     """Every fix, also of what filters hide; no button, field or timeline."""
     report = show(typical())
@@ -170,6 +173,7 @@ def test_on_paper_stand_verdict_list_and_fixes(show: Callable[..., Report]):
     assert [c.is_visible() for c in controls.all()] == [False] * controls.count()
 
 
+@pytest.mark.slow
 def test_dark_and_light_and_print(show: Callable[..., Report]):
     """The button turns day to night, canvas included; on paper it is day."""
     report = show(two_findings())
@@ -182,6 +186,7 @@ def test_dark_and_light_and_print(show: Callable[..., Report]):
     assert report.pixel("syncs", "s.end[0] + 200000") == dark
 
 
+@pytest.mark.slow
 @pytest.mark.bench
 def test_a_hundred_thousand_slices_open_in_a_second_and_zoom_smoothly(show: Callable[..., Report]):
     """The best of three tries counts: the machine may be busy with something else."""

@@ -10,7 +10,7 @@ import pytest
 from syncscan import api
 from tests.browser.viewer import Report
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 STALLS = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
 PLACE = """() => { const t = syncscan.timeline, band = t.layout.bands.find((b) => b.lane?.kind === KIND);

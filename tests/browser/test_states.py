@@ -10,7 +10,7 @@ from tests.browser.test_access import SIZES, violations
 from tests.browser.viewer import Report
 from tests.networks import launch_bound
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 BOTH = "syncs removed, compiled (reduce-overhead)"
 SENTENCE = "Hatched: step 2 with its syncs removed, compiled (reduce-overhead), projected."

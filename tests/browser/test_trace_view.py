@@ -14,7 +14,7 @@ import pytest
 from tests.browser.viewer import Watched, browsing, opened
 from tests.viewers.test_annotate import story
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 _STATE = """() => {
   const view = document.querySelector('tr-ui-timeline-view');

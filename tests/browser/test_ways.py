@@ -14,7 +14,7 @@ from syncscan.report.timeline import timeline
 from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 SIZES = ((1440, 900), (1280, 720))
 
 

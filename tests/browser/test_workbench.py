@@ -15,7 +15,7 @@ from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 from tests.report.example import LAUNCHES, of_habit, scattered, typical
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 STATE = "[syncscan.timeline.state.sync, syncscan.timeline.state.finding]"
 IN_VIEW = """() => { const t = syncscan.timeline, s = syncscan.data.syncs, i = t.state.sync, v = t.view;

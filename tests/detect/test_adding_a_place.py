@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.builder import TraceBuilder
 from tests.worked_page import ROOT, WorkedPage, run
 
@@ -22,6 +24,7 @@ def gauging() -> TraceBuilder:
     return t
 
 
+@pytest.mark.slow
 def test_the_row_names_the_wait_of_the_pages_trace(tmp_path: Path) -> None:
     """As a user runs it: the finding says what a user of the library can do, where today it is an item's."""
     trace = str(gauging().write(tmp_path / "timm.pt.trace.json"))

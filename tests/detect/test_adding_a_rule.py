@@ -20,6 +20,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return PAGE.followed(tmp_path_factory.mktemp("project"), "tests/detect")
 
 
+@pytest.mark.slow
 def test_the_rule_names_the_wait_of_the_pages_trace(project: Path, tmp_path: Path) -> None:
     """As a user runs it: the finding has the rule's words, and of its texts the first paragraph."""
     t = TraceBuilder()
@@ -46,6 +47,7 @@ def test_without_the_rule_the_wait_has_the_name_that_the_page_says() -> None:
     assert point.diagnosis.rule == "masked-select"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", PAGE.commands)
 def test_the_pages_commands_work_in_the_project(project: Path, command: str) -> None:
     """The tests that the page names pass with the new rule, its own example among them.

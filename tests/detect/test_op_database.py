@@ -11,6 +11,8 @@ import pytest
 from benchmarks.op_database import apart, of_findings
 from syncscan import api
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "sample_traces/opdb"
 TRUTH: Counter[str] = Counter(json.loads((FOLDER / "truth.json").read_text()))
 IN_SOLVERS = ("linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lu#", "linalg.lu_factor_ex", "lu#")

@@ -23,6 +23,7 @@ NEED_PACKAGES = {"nms", "batched_nms", "torchmetrics_accuracy", "torchmetrics_un
 """Ops of packages that may not be installed."""
 
 
+@pytest.mark.slow
 def test_ops_wait_where_they_were_measured_to() -> None:
     """All recorded ops that can run here, told from the ops' own names and arguments."""
     facts = json.loads((SAMPLES / "rules" / "rules_zoo.json").read_text(encoding="utf-8"))["cases"]

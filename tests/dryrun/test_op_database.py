@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SEEN_IN_TRACES = ["linalg.ldl_solve#0"]
 """A wait of a solver's own, of which torch's debug mode hears nothing."""

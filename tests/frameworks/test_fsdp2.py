@@ -11,6 +11,7 @@ from tests.frameworks.conftest import Seen, Spares
 torch = pytest.importorskip("torch")
 fsdp = pytest.importorskip("torch.distributed.fsdp")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
     pytest.mark.skipif(not hasattr(fsdp, "fully_shard"), reason="FSDP2 has these names since torch 2.6"),

@@ -8,7 +8,7 @@ from tests.frameworks.conftest import Spares
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyro")
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+pytestmark = [pytest.mark.slow, pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
 PROGRAM = """
 import torch

@@ -10,7 +10,7 @@ from tests.frameworks.conftest import Seen, Spares
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+pytestmark = [pytest.mark.slow, pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
 MODEL = """
 import torch

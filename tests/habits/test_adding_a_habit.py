@@ -30,6 +30,7 @@ def audited() -> TraceBuilder:
     return t
 
 
+@pytest.mark.slow
 def test_the_habit_is_found_in_the_pages_trace(project: Path, tmp_path: Path) -> None:
     """As a user runs it: the report has the advice's words, the evidence, and what the step would save."""
     trace = audited().write(tmp_path / "mylib.pt.trace.json")
@@ -51,6 +52,7 @@ def test_without_the_rule_the_host_s_time_is_reported_as_the_page_says() -> None
     assert (op.op, op.us) == ("mylib::audit", pytest.approx(300))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", PAGE.commands)
 def test_the_pages_commands_work_in_the_project(project: Path, command: str) -> None:
     """The tests that the page names pass with the new habit, its own facts among them.

@@ -19,6 +19,8 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PROGRAM, LINE = Path("sample_traces/programs/tips.py"), 83
 WAITS, CLEAN = "tips.item.pt.trace.json.gz", "tips.no_item.pt.trace.json.gz"

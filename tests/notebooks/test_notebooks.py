@@ -122,6 +122,7 @@ def test_a_notebook_uses_the_public_names_alone(path: Path) -> None:
     assert used <= set(syncscan.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=names)
 def test_a_notebook_shows_again_what_is_stored(path: Path, request: pytest.FixtureRequest) -> None:
     """Cell by cell, but for pictures' bytes and what is timed on this machine."""

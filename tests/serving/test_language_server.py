@@ -157,6 +157,7 @@ def test_a_file_that_cannot_be_parsed_has_no_warnings() -> None:
     assert list(language_server.lint_text("train.py", "for x in (")) == []
 
 
+@pytest.mark.slow
 def test_columns_count_utf_16_units(tmp_path: Path) -> None:
     """As the protocol does: a character outside of the basic plane has two."""
     file = tmp_path / "train.py"
@@ -222,6 +223,7 @@ def test_what_cannot_be_fixed_is_one_sentence(tmp_path: Path) -> None:
     edited(tmp_path, talk)
 
 
+@pytest.mark.slow
 def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path) -> None:
     """A saved file with Windows' line ends is the editor's text, and its patch has them too."""
     pytest.importorskip("torch")
@@ -238,6 +240,7 @@ def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path) -> None:
     edited(tmp_path, talk)
 
 
+@pytest.mark.slow
 def test_what_is_typed_while_the_fix_runs_is_not_replaced(tmp_path: Path) -> None:
     """The edit would be of the whole file as it was."""
     pytest.importorskip("torch")

@@ -152,6 +152,7 @@ def test_a_fix_is_a_patch(
     assert (folder / "train.py").read_text() == text
 
 
+@pytest.mark.slow
 def test_a_patch_keeps_line_ends(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """A file with Windows' line ends takes only a patch that has them."""
     text = (
@@ -164,6 +165,7 @@ def test_a_patch_keeps_line_ends(tools: Callable[..., tuple[str, bool]], folder:
     assert "\n+    total += (x * k).sum().detach().double()\r\n" in answer
 
 
+@pytest.mark.slow
 def test_a_program_that_cannot_run_is_one_sentence(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """With the last line that it wrote, and no frames of the server."""
     (folder / "train.py").write_text("raise ValueError('no data')\n")
