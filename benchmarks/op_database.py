@@ -141,7 +141,7 @@ def of_findings(findings: Iterable[Any]) -> Waits:
     """Return the findings of an analysis in each sample."""
     result: Waits = Counter()
     for finding in findings:
-        case = next((scope for scope in finding.where.scope if scope.startswith(CASE)), None)
+        case = next((scope for scope in finding.scope if scope.startswith(CASE)), None)
         if case is not None:
             result[case.removeprefix(CASE)] += finding.count
     return result

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from syncscan.guarding.seen import GuardedSync as GuardedSync
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
-    from syncscan.model.finding import Occurrence as Occurrence
+    from syncscan.model.finding import SyncPoint as SyncPoint
     from syncscan.model.fix import Fixed as Fixed
     from syncscan.model.habit import Habit as Habit
     from syncscan.model.picture import Picture as Picture
@@ -58,12 +58,12 @@ _HOMES = {
     "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
-    "Occurrence": "syncscan.model.finding",
     "Picture": "syncscan.model.picture",
     "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
     "Proof": "syncscan.proof.outcome",
     "Session": "syncscan.capture.session",
+    "SyncPoint": "syncscan.model.finding",
     "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",
     "TraceEmpty": "syncscan.errors",
@@ -98,12 +98,12 @@ __all__ = [
     "GuardedSync",
     "Habit",
     "MissingExtra",
-    "Occurrence",
     "Picture",
     "ProgramFailed",
     "Projection",
     "Proof",
     "Session",
+    "SyncPoint",
     "SyncWarning",
     "SyncscanError",
     "TraceEmpty",

@@ -21,7 +21,7 @@ from syncscan.facts.integrity import integrity_of
 from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Occurrence, Severity
+from syncscan.model.finding import Finding, Severity
 from syncscan.model.fleet import Fleet
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
@@ -138,14 +138,12 @@ def analyze_trace(
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
     over("detect")
-    places = attribute(trace, points, files)
-    points = with_protected(trace, settled(points, places, files), places)
+    points = with_protected(trace, settled(attribute(trace, points, files), files))
     over("attribute")
     integrity = integrity_of(trace, lacks)
-    costs = cost.costs_of(trace, points, integrity)
-    occurrences = list(map(Occurrence, points, places, costs))
-    measured = cost.step_summary(trace, occurrences, integrity, processes)
-    findings = cost.name_repeated_reads(trace, cost.merged_findings(occurrences, measured))
+    points = cost.measured(trace, points, integrity)
+    measured = cost.step_summary(trace, points, integrity, processes)
+    findings = cost.name_repeated_reads(trace, cost.merged_findings(points, measured))
     over("cost")
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity, in_source(trace, findings, files))

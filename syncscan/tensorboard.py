@@ -69,12 +69,12 @@ def table(analysis: Analysis) -> str:
 
 def _row(f: Finding, step: StepSummary) -> str:
     cells = (
-        escaped(f.diagnosis.title),
-        cell(places(f.where)),
-        cell(" > ".join(f.where.scope)),
-        within(f.gain.recoverable_us, f.gain.range_us) if f.gain else "–",
+        escaped(f.title),
+        cell(places(f)),
+        cell(" > ".join(f.scope)),
+        "–" if f.recoverable_us is None else within(f.recoverable_us, f.recoverable_range_us),
         waited(f.wait_us, step),
         waited(f.bubble_us, step),
-        escaped(f.diagnosis.fix),
+        escaped(f.fix),
     )
     return f"| {' | '.join(cells)} |"

@@ -54,7 +54,7 @@ def test_golden(golden: Callable[[str, str], None]):
 def test_the_story_is_reported():
     """Each sync is found once, in its scope and phase; nothing else is."""
     findings = analyze_trace(story().trace()).findings
-    messages = {(f.where.op, f.where.scope, f.where.phase.value) for f in findings}
+    messages = {(f.op, f.scope, f.phase.value) for f in findings}
     assert messages == {
         ("aten::index", ("mask",), "forward"),
         ("IndexBackward0", ("mask",), "backward"),

@@ -19,7 +19,7 @@ def test_a_step_in_six_lines():
         with t.scope("mask", start + 10, start + 400):
             t.sync("aten::nonzero", at=start + 20, wait=300)
     (finding,) = analyze_trace(t.trace()).findings
-    assert (finding.where.op, finding.where.scope, finding.count) == ("aten::nonzero", ("mask",), 3)
+    assert (finding.op, finding.scope, finding.count) == ("aten::nonzero", ("mask",), 3)
     assert finding.wait_us == 300
 
 
@@ -70,7 +70,7 @@ def test_hip_writes_hip():
     trace = t.trace()
     assert not [s for s in trace.strings if s.startswith("cuda")]
     (finding,) = analyze_trace(trace).findings
-    assert finding.api == "hipMemcpyWithStream"
+    assert finding.call == "hipMemcpyWithStream"
 
 
 def test_written_files_load(tmp_path):

@@ -32,11 +32,11 @@ def test_these_names_are_public() -> None:
         "Finding",
         "Fixed",
         "Habit",
-        "Occurrence",
         "Picture",
         "Projection",
         "Proof",
         "Session",
+        "SyncPoint",
         "Watch",
     }
     values |= {"Guard", "GuardedSync", "SyncWarning", "UnexpectedSync"}

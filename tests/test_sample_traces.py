@@ -75,7 +75,7 @@ def test_a_trace_tells_nothing_of_the_machine_s_folders(name: str) -> None:
 @each("name", MUST_FIND)
 def test_findings_are_those_of_the_list(name: str) -> None:
     """Neither more nor fewer."""
-    assert {(f.rule, "/".join(f.where.scope)) for f in above_info(name)} == MUST_FIND[name]
+    assert {(f.rule, "/".join(f.scope)) for f in above_info(name)} == MUST_FIND[name]
 
 
 def commented_lines() -> dict[int, str]:
@@ -108,7 +108,7 @@ def test_torch_s_own_debug_mode_warns_of_the_same_lines(name: str) -> None:
 @pytest.mark.parametrize("name", LINES)
 def test_findings_name_the_exact_lines(name: str) -> None:
     """A sync in backward is given the line of the forward op, not that of `backward()`."""
-    sources = [f.where.source for f in syncscan.analyze(path(name)).findings if f.where.source is not None]
+    sources = [f.source for f in syncscan.analyze(path(name)).findings if f.source is not None]
     assert all(source.exact for source in sources)
     matches = {source.line for source in sources if source.file.endswith("zoo.py")}
     assert matches == {line for line, comment in commented_lines().items() if comment != "syncs in backward"}

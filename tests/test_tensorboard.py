@@ -11,7 +11,7 @@ import pytest
 
 from syncscan import tensorboard
 from tests.each import each
-from tests.report.example import HOSTILE, STEP, analysis, finding, hostile, typical
+from tests.report.example import HOSTILE, STEP, UNPROJECTED, analysis, finding, hostile, typical
 
 
 class Recorder:
@@ -48,7 +48,7 @@ def test_the_numbers_of_the_step_are_curves_at_the_training_step() -> None:
 
 def test_what_was_not_projected_is_no_curve() -> None:
     """A recoverable that is unknown isn't logged as zero."""
-    unprojected = analysis(finding(gain=None), step=msgspec.structs.replace(STEP, recoverable_us=None))
+    unprojected = analysis(finding(**UNPROJECTED), step=msgspec.structs.replace(STEP, recoverable_us=None))
     assert "syncscan/recoverable_us" not in logged(unprojected).scalars
 
 

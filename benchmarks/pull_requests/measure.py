@@ -50,7 +50,7 @@ def projected(name: str, trace: Path) -> tuple[dict[str, Any], Any]:
     analysis = syncscan.analyze(trace)
     chosen = REMOVED.get(name, ["all"])
     projection = analysis.whatif(*chosen)
-    own = [f for f in analysis.findings if not f.diagnosis.intended]
+    own = [f for f in analysis.findings if not f.intended]
     step = analysis.step
     summary = {
         "bound": step.bound.value,

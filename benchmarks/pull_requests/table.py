@@ -71,7 +71,7 @@ def row(name: str, recording: Path, measured: dict[str, Any]) -> str:
     label, public = PUBLIC[name]
     repository, number = label.split("#")
     analysis, gain = projected(name, recording)
-    own = [f for f in analysis.findings if not f.diagnosis.intended]
+    own = [f for f in analysis.findings if not f.intended]
     real = Gain(*measured["gain"])
     cells = (
         f"[{label}](https://github.com/{repository}/pull/{number})",

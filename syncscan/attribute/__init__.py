@@ -32,8 +32,8 @@ from syncscan.model.slice_names import program_op
 from syncscan.model.trace import NONE, Trace
 
 
-def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OWN) -> tuple[Attribution, ...]:
-    """Attribute sync points to ops, scopes, modules, source lines, phases, threads and steps.
+def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OWN) -> tuple[SyncPoint, ...]:
+    """Return the sync points attributed to ops, scopes, modules, source lines, phases, threads and steps.
 
     A sync point on an autograd thread is traced to the forward op that created its backward op, and takes scope, module
     and line from there.
@@ -44,7 +44,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     attributor, columns = _Attributor(trace, points, at_hand(trace, files)), _columns_of(points)
     origins = attributor.origins(points, columns)
     root = program_root(stack.frames for stack in origins.stacks)
-    return tuple(attributor.attributions(points, columns, origins, root))
+    return tuple(attributor.attributed(points, columns, origins, root))
 
 
 class _Columns(NamedTuple):
@@ -134,10 +134,10 @@ class _Attributor:
             stacks.append(stacks_by_key[parts])
         return _Origins(forward, homes, stacks)
 
-    def attributions(
+    def attributed(
         self, points: Sequence[SyncPoint], columns: _Columns, origins: _Origins, root: str
-    ) -> Iterator[Attribution]:
-        """Yield the attribution of each sync point, in a program that was started in the folder `root`."""
+    ) -> Iterator[SyncPoint]:
+        """Yield each sync point with its attribution, in a program that was started in the folder `root`."""
         path_of, parent = self.trace.cached(Paths).to, self.trace.slices.parent
         paths, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
         steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, paths)
@@ -148,7 +148,8 @@ class _Attributor:
             ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
             site = self._site_of(point, led, stack, ops, place.names.scopes, root)
             number = step.number if step else None
-            yield replace(site, phase=phase, thread=self.threads[point.track], step=number)
+            where = replace(site, phase=phase, thread=self.threads[point.track], step=number)
+            yield replace(point, where=where)
 
     def _site_of(
         self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str
@@ -173,7 +174,7 @@ class _Attributor:
             scope=scopes,
             module=stack.module,
             source=source,
-            framework=place.framework,
+            called_from=place.framework,
             owner=place.owner,
             phase=Phase.OTHER,
             thread="",
@@ -181,7 +182,7 @@ class _Attributor:
             confidence=confidence,
             path=path,
             in_loop=place.in_loop,
-            use=self._use(point, source, place.owner, ops),
+            value=self._use(point, source, place.owner, ops),
         )
 
     def _frames_around(self, rows: Int64) -> list[tuple[str, ...]]:

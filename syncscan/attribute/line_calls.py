@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from msgspec.structs import replace
 
 from syncscan.attribute.source_file import OWN, SourceFiles, function_with, functions_of
-from syncscan.model.finding import Attribution, Source, SyncPoint, Use
+from syncscan.model.finding import Source, SyncPoint, Use
 from syncscan.model.runtime_calls import is_synchronize
 
 _SPELLINGS = {
@@ -102,12 +102,10 @@ _COPIES = frozenset("to cuda as_tensor asarray tensor".split())
 """Functions that copy a host array to the device."""
 
 
-def settled(
-    points: Sequence[SyncPoint], places: Sequence[Attribution], files: SourceFiles = OWN
-) -> tuple[SyncPoint, ...]:
+def settled(points: Sequence[SyncPoint], files: SourceFiles = OWN) -> tuple[SyncPoint, ...]:
     """Return the sync points with the diagnosis that their rule gives once the source line is known."""
     known: dict[Source, bool] = {}
-    return tuple(_settle(point, place.source, files, known) for point, place in zip(points, places, strict=True))
+    return tuple(_settle(point, point.where.source, files, known) for point in points)
 
 
 def _settle(point: SyncPoint, source: Source | None, files: SourceFiles, decided: dict[Source, bool]) -> SyncPoint:

@@ -17,7 +17,7 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.refills import refills_of
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import CaptureTable, Frame, ProtectedUse
-from syncscan.model.finding import Attribution, Cause, Confidence, SyncPoint
+from syncscan.model.finding import Cause, Confidence, SyncPoint
 from syncscan.model.race import Race, RaceKind, RaceLine
 from syncscan.model.short_id import short_id
 from syncscan.model.trace import NONE, Category, Trace
@@ -41,12 +41,13 @@ _LIKELY = (
 )
 
 
-def with_protected(trace: Trace, points: Sequence[SyncPoint], places: Sequence[Attribution]) -> tuple[SyncPoint, ...]:
+def with_protected(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, ...]:
     """Return the sync points, with what they protect in place of the advice to remove them."""
     capture = trace.info.capture
     if capture.pretended:
         at = {_site(use.wait): use for use in capture.protected}
-        uses = [at.get(_site((p.source.file, p.source.line, p.source.function))) if p.source else None for p in places]
+        sources = [point.where.source for point in points]
+        uses = [at.get(_site((s.file, s.line, s.function))) if s else None for s in sources]
         return tuple(_met(point, use) if use else point for point, use in zip(points, uses, strict=True))
     likely = set(_behind_copies(trace, points))
     return tuple(

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
-from syncscan.model.finding import Attribution, Excerpt, Finding, Source
+from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.trace import Trace
 
 MAX_BYTES = 4_000_000
@@ -233,19 +233,18 @@ def with_excerpts(trace: Trace, findings: Iterable[Finding], files: SourceFiles)
     """Return the findings, the first `MOST` with an excerpt where their source file is available."""
     recorded_ns, files = _recorded_ns(trace), at_hand(trace, files)
     return tuple(
-        replace(f, excerpt=_excerpt(f.where, files, recorded_ns)) if number < MOST else f
-        for number, f in enumerate(findings)
+        replace(f, excerpt=_excerpt(f, files, recorded_ns)) if number < MOST else f for number, f in enumerate(findings)
     )
 
 
-def _excerpt(where: Attribution, files: SourceFiles, recorded_ns: int) -> Excerpt | None:
-    source = _flagged_line(where)
+def _excerpt(finding: Finding, files: SourceFiles, recorded_ns: int) -> Excerpt | None:
+    source = _flagged_line(finding)
     return files.excerpt(source, recorded_ns) if source else None
 
 
-def _flagged_line(where: Attribution) -> Source | None:
+def _flagged_line(finding: Finding) -> Source | None:
     """Return the user's line, or the library's where the user's line only starts a training loop."""
-    return where.in_library if where.in_loop else where.source
+    return finding.in_library if finding.in_loop else finding.source
 
 
 def _recorded_ns(trace: Trace) -> int:

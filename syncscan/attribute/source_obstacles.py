@@ -59,7 +59,7 @@ def _places(trace: Trace, findings: Sequence[Finding]) -> list[Place]:
     run = trace.info.capture.run
     if run is not None and run.loop is not None:
         return [Place(run.loop.file, run.loop.last)]
-    sources = (f.where.source for f in findings if f.where.owner == "user")
+    sources = (f.source for f in findings if f.owner == "user")
     return list(dict.fromkeys(Place(s.file, s.line) for s in sources if s and s.exact))
 
 

@@ -216,7 +216,7 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
     """Return the analysis as shown by the options."""
     from msgspec.structs import replace
 
-    if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):
+    if view.user_only and analysis.findings and all(f.owner == "unknown" for f in analysis.findings):
         raise UsageError(
             f"--user-only: {analysis.trace.info.path} doesn't record whether findings are in user or library code.",
             "Record it with syncscan profile, or with with_stack=True.",

@@ -66,13 +66,13 @@ class _Past:
         loads = np.flatnonzero(trace.named(is_loader))
         loads = loads[np.isin(s.track[loads], list(tracks))] if tracks else loads
         self.loads: tuple[Int64, Int64] = s.ts[loads], s.end[loads]
-        held = [(o.sync.ts, o.sync.ts + o.cost.wait_ns) for f in findings for o in f.occurrences if o.sync.ts >= begin]
+        held = [(o.ts, o.ts + o.wait_ns) for f in findings for o in f.occurrences if o.ts >= begin]
         self.waits = np.array(held, np.int64).reshape(-1, 2).T
         self.bubbles = [
-            (o.sync.device, o.sync.released, n, o.cost.bubble_ns)
+            (o.device, o.released, n, o.bubble_ns)
             for n, f in enumerate(findings)
             for o in f.occurrences
-            if o.cost.bubble_ns and not f.diagnosis.intended and o.sync.released >= begin
+            if o.bubble_ns and not f.intended and o.released >= begin
         ]
 
     def until(self, row: int, launched: int) -> tuple[int, int, int, int, tuple[tuple[int, int], ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.cost.step import times_held
-from syncscan.model.finding import Attribution, Cause, Confidence, Finding, Occurrence, Phase, Severity
+from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, SyncPoint
 from syncscan.model.libraries import path_in_package
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
@@ -18,9 +18,9 @@ from syncscan.model.trace import Trace
 _ORDER = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 
 
-def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
+def merged_findings(occurrences: Iterable[SyncPoint], step: StepSummary) -> tuple[Finding, ...]:
     """Merge sync points across steps to findings, ordered by bubble and wait, worst first and `info` last."""
-    groups: defaultdict[tuple[Any, ...], list[Occurrence]] = defaultdict(list)
+    groups: defaultdict[tuple[Any, ...], list[SyncPoint]] = defaultdict(list)
     for occurrence in occurrences:
         groups[_key(occurrence)].append(occurrence)
     held = times_held([*groups.values()])
@@ -31,12 +31,12 @@ def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tup
 def without_preparation(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Leave out findings outside of the steps at places that also wait within them: the first step's preparation."""
     listed = tuple(findings)
-    within = {_key(f.occurrences[0])[:-1] for f in listed if not f.diagnosis.intended}
-    return tuple(f for f in listed if not f.diagnosis.intended or _key(f.occurrences[0])[:-1] not in within)
+    within = {_key(f.occurrences[0])[:-1] for f in listed if not f.intended}
+    return tuple(f for f in listed if not f.intended or _key(f.occurrences[0])[:-1] not in within)
 
 
-def _key(o: Occurrence) -> tuple[Any, ...]:
-    d, w = o.sync.diagnosis, o.where
+def _key(o: SyncPoint) -> tuple[Any, ...]:
+    d, w = o.diagnosis, o.where
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
     if d.per_statement and place:
         return d.rule, w.scope, "", place, _merge_phase(w.phase), d.intended
@@ -50,36 +50,53 @@ def _merge_phase(phase: Phase) -> Phase:
     return Phase.FORWARD if phase is Phase.OTHER else phase
 
 
-def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, step: StepSummary) -> Finding:
-    steps, waits = max(step.count, 1), [o.cost.wait_ns for o in group]
+def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, step: StepSummary) -> Finding:
+    steps, waits = max(step.count, 1), [o.wait_ns for o in group]
     wait = held_ns / steps / 1e3
-    if step.observed_us and not group[0].sync.diagnosis.intended:
+    if step.observed_us and not group[0].diagnosis.intended:
         wait = min(wait, step.observed_us)  # the rest was for launches from before the steps, which is no step's time
-    bubble = sum([o.cost.bubble_ns for o in group]) / steps / 1e3
+    bubble = sum([o.bubble_ns for o in group]) / steps / 1e3
     worst = group[waits.index(max(waits))]
+    d, w = worst.diagnosis, worst.where
+    whole = d.per_statement and w.source is not None  # then the line of a library that waits in it says nothing
     return Finding(
         id=f"{key[0]}-{short_id(key)}",  # stable across runs of the same code
-        diagnosis=worst.sync.diagnosis,
-        where=_whole_statement(worst.where) if worst.sync.diagnosis.per_statement else worst.where,
+        rule=d.rule,
+        name=d.name,
+        cause=d.cause,
         severity=_severity(worst, wait, bubble, step),
-        confidence=min(worst.sync.diagnosis.confidence, worst.where.confidence, key=_ORDER.index),
-        api=worst.sync.api,
+        confidence=min(d.confidence, w.confidence, key=_ORDER.index),
+        op=w.op,
+        op_stack=w.op_stack,
+        call=worst.api,
+        scope=w.scope,
+        module=w.module,
+        source=w.source,
+        called_from=None if whole else w.called_from,
+        in_loop=w.in_loop,
+        owner="user" if whole else w.owner,
+        phase=w.phase,
+        thread=w.thread,
         count=len(group),
         per_step=len(group) / steps,
         wait_us=wait,
         bubble_us=bubble,
+        value=w.value,
+        title=d.title,
+        why=d.why,
+        fix=d.fix,
+        when_fine=d.when_fine,
         occurrences=tuple(group),
+        do=d.do,
+        intended=d.intended,
+        removal=d.removal,
+        path=w.path,
     )
 
 
-def _whole_statement(where: Attribution) -> Attribution:
-    """Return the place of a statement, without the line of a library that waits in it."""
-    return replace(where, framework=None, owner="user") if where.source else where
-
-
-def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) -> Severity:
+def _severity(worst: SyncPoint, wait: float, bubble: float, step: StepSummary) -> Severity:
     """Return the severity by wait and bubble, which is replaced once the gain is projected."""
-    if worst.sync.diagnosis.intended:
+    if worst.diagnosis.intended:
         return Severity.INFO
     if not step.observed_us:  # nothing was timed, so the cost is unknown, which is neither high nor low
         return Severity.MEDIUM
@@ -107,8 +124,7 @@ def name_repeated_reads(trace: Trace, findings: Iterable[Finding]) -> tuple[Find
 
 
 def _with_name(trace: Trace, finding: Finding, names: dict[int, str]) -> Finding:
-    diagnosis = finding.diagnosis
-    if diagnosis.intended or diagnosis.cause not in (Cause.READBACK, Cause.SHAPE, Cause.CTRL):
+    if finding.intended or finding.cause not in (Cause.READBACK, Cause.SHAPE, Cause.CTRL):
         return finding
     steps = _by_step(finding.occurrences)
     if trace.info.capture.pretended:
@@ -116,30 +132,30 @@ def _with_name(trace: Trace, finding: Finding, names: dict[int, str]) -> Finding
         if reads < LEAST_KNOWN:
             return finding
         title = f"{reads} reads of the same value: read it once"
-        return replace(finding, diagnosis=replace(diagnosis, title=title, once=True, fix=f"{_ONCE} {diagnosis.fix}"))
+        return replace(finding, title=title, once=True, fix=f"{_ONCE} {finding.fix}")
     counts = {len(step) for step in steps}
     if not trace.steps or len(counts) > 1 or min(counts) < LEAST or not _may_be_one_value(finding):
         return finding
-    title = f"{diagnosis.title}, {min(counts)} times at one line: read it once if the value is the same"
-    return replace(finding, diagnosis=replace(diagnosis, title=title, once=True, fix=f"{_IF} {diagnosis.fix}"))
+    title = f"{finding.title}, {min(counts)} times at one line: read it once if the value is the same"
+    return replace(finding, title=title, once=True, fix=f"{_IF} {finding.fix}")
 
 
 def _may_be_one_value(finding: Finding) -> bool:
     """Return whether a finding reads numbers or lists at a known line, and neither elements one by one nor choices."""
-    line = finding.where.source or finding.where.framework
-    plain = finding.diagnosis.title.endswith(("waits for a number", "waits for a copy to the host", "as an argument"))
+    line = finding.source or finding.called_from
+    plain = finding.title.endswith(("waits for a number", "waits for a copy to the host", "as an argument"))
     return line is not None and finding.rule in _READS and (plain or finding.rule == "tolist")
 
 
-def _by_step(occurrences: Iterable[Occurrence]) -> list[list[Occurrence]]:
-    steps: defaultdict[int | None, list[Occurrence]] = defaultdict(list)
+def _by_step(occurrences: Iterable[SyncPoint]) -> list[list[SyncPoint]]:
+    steps: defaultdict[int | None, list[SyncPoint]] = defaultdict(list)
     for occurrence in occurrences:
         steps[occurrence.where.step].append(occurrence)
     return list(steps.values())
 
 
-def _same(step: Sequence[Occurrence], known: dict[int, str]) -> int:
+def _same(step: Sequence[SyncPoint], known: dict[int, str]) -> int:
     """Return how many reads of a step have the most frequent value; 0 if they are a minority, which may be chance."""
-    values = [known.get(o.sync.ts, "") for o in step]
+    values = [known.get(o.ts, "") for o in step]
     most = max(Counter(filter(None, values)).values(), default=0)
     return most if most >= MOST * len(values) else 0

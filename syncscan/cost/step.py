@@ -12,7 +12,7 @@ from syncscan.facts.device_times import device_times, in_pageable_copies
 from syncscan.facts.host_threads import program_track
 from syncscan.facts.period import left_out_before, step_intervals, step_period
 from syncscan.model.arrays import distinct
-from syncscan.model.finding import Occurrence
+from syncscan.model.finding import SyncPoint
 from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of, union
 from syncscan.model.slice_names import is_loader
@@ -20,15 +20,15 @@ from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, S
 from syncscan.model.trace import HOST, NONE, Step, Trace
 
 
-def times_held(groups: Sequence[Sequence[Occurrence]]) -> list[int]:
+def times_held(groups: Sequence[Sequence[SyncPoint]]) -> list[int]:
     """Return for each group of sync points how long they blocked at least one thread, in ns.
 
     Threads of a server wait side by side: the sum of their waits could be longer than the step.
     """
     group = np.repeat(np.arange(len(groups)), list(map(len, groups)))
     points = list(chain.from_iterable(groups))
-    begins = np.array([o.sync.ts for o in points], np.int64)
-    waits = np.maximum(np.array([o.cost.wait_ns for o in points], np.int64), 0)
+    begins = np.array([o.ts for o in points], np.int64)
+    waits = np.maximum(np.array([o.wait_ns for o in points], np.int64), 0)
     held = np.zeros(len(groups), np.int64)
     np.add.at(held, group, waits)
     order = np.lexsort((begins, group))
@@ -50,7 +50,7 @@ def steps_of(trace: Trace) -> tuple[Step, ...]:
 
 
 def step_summary(
-    trace: Trace, occurrences: Sequence[Occurrence], integrity: Integrity, processes: tuple[ProcessSteps, ...] = ()
+    trace: Trace, occurrences: Sequence[SyncPoint], integrity: Integrity, processes: tuple[ProcessSteps, ...] = ()
 ) -> StepSummary:
     """Measure the step, as means over the analyzed steps.
 
@@ -61,7 +61,7 @@ def step_summary(
     steps = steps_of(trace)
     if trace.info.capture.pretended:
         return replace(NOT_MEASURED, count=len(trace.main_steps), reason=integrity.reason(), waits_withheld=True)
-    unintended = [o for o in occurrences if not o.sync.diagnosis.intended]
+    unintended = [o for o in occurrences if not o.diagnosis.intended]
     devices = device_times(trace, [(step.ts, step.end) for step in steps])
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)
     observed = max(step_period(trace) / 1e3, busy + communication)
@@ -90,10 +90,10 @@ def step_summary(
     )
 
 
-def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -> int:
+def _bubbles(occurrences: Sequence[SyncPoint], devices: Sequence[DeviceTime]) -> int:
     """Return the idle time of the busiest device behind these sync points, in ns; the step's parts are its own."""
     busiest = devices[0].device if devices else NONE
-    return sum([o.cost.bubble_ns for o in occurrences if o.sync.device == busiest])
+    return sum([o.bubble_ns for o in occurrences if o.device == busiest])
 
 
 def _input(trace: Trace, steps: Sequence[Step]) -> int:

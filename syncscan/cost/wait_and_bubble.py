@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.facts.device_work import DeviceWork, communicating
 from syncscan.facts.period import waits_before
 from syncscan.model.arrays import Int64, distinct, grouped
-from syncscan.model.finding import Awaited, Cost, Place, SyncPoint
+from syncscan.model.finding import Awaited, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.runtime_calls import is_async_copy, is_query, waits_by_nature
 from syncscan.model.trace import NONE, Trace
@@ -52,8 +53,8 @@ class Queued:
         return starts[order], earliest
 
 
-def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = SOUND) -> tuple[Cost, ...]:
-    """Measure each sync point's wait and bubble.
+def measured(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = SOUND) -> tuple[SyncPoint, ...]:
+    """Return the sync points with their waits and bubbles; none where the trace can't tell them.
 
     The wait of a call from s to e is the part during which work launched before s still ran on what the call waits for:
     min(e, G) - s, where G is the end of that work. The call's own copy or kernel counts while the host is blocked in
@@ -65,11 +66,14 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     """
     points = tuple(points)
     if not integrity.waits:
-        return (Cost(0, 0),) * len(points)
+        return points
     ruler = _WaitMeter(trace, points)
     waits = ruler.waits()
-    columns = waits, ruler.bubbles(waits), ruler.communication(waits)
-    return tuple(map(Cost, *(column.tolist() for column in columns)))
+    columns = (column.tolist() for column in (waits, ruler.bubbles(waits), ruler.communication(waits)))
+    return tuple(
+        replace(point, wait_ns=wait, bubble_ns=bubble, communication_ns=communication)
+        for point, wait, bubble, communication in zip(points, *columns, strict=True)
+    )
 
 
 class _WaitMeter:
@@ -150,7 +154,7 @@ class _WaitMeter:
         return times
 
     def bubbles(self, waits: Int64) -> Int64:
-        """Return the device's idle time that each sync point caused; see `costs_of`."""
+        """Return the device's idle time that each sync point caused; see `measured`."""
         bubbles = np.zeros_like(waits)
         waited = (waits != 0) & self.known
         all_released = self._released()

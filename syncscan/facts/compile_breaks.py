@@ -46,7 +46,7 @@ def _join(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
 
 
 def _sources(finding: Finding) -> Iterator[Source]:
-    yield from (source for source in (finding.where.source, finding.where.in_library) if source is not None)
+    yield from (source for source in (finding.source, finding.in_library) if source is not None)
 
 
 def _is_at(source: Source, event: CompileEvent) -> bool:

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from syncscan.errors import UsageError
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety, SourceEdit
-from syncscan.model.json_text import indented
-from syncscan.report.document import Document, Range, about
+from syncscan.model.json_text import Range, about, indented
+from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.fix/1"

@@ -293,15 +293,15 @@ def _races(session: DryRunSession) -> list[Racing]:
 
 
 def _place(finding: Finding) -> WaitingLine:
-    source, diagnosis = finding.where.source, finding.diagnosis
+    source = finding.source
     return WaitingLine(
         rule=finding.rule,
-        title=diagnosis.title,
-        advice=diagnosis.fix,
+        title=finding.title,
+        advice=finding.fix,
         file=str(Path(source.file).absolute()) if source else "",
         line=source.line if source else 0,
         count=finding.count,
-        cause=diagnosis.cause.value,
+        cause=finding.cause.value,
     )
 
 

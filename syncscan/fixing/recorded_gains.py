@@ -24,11 +24,11 @@ def of_analysis(analysis: Analysis) -> dict[tuple[str, int], FixGain]:
     step = analysis.step.unprofiled_us or analysis.step.observed_us
     result: dict[tuple[str, int], FixGain] = {}
     for finding in analysis.findings:
-        key, gain = _place(finding), finding.gain
-        if key is None or gain is None:
+        key, gain, limits = _place(finding), finding.recoverable_us, finding.recoverable_range_us
+        if key is None or gain is None or limits is None:
             continue
         so_far = result.get(key, FixGain(0.0, 0.0, 0.0, 0.0 if step else None))
-        us, (low, high) = so_far.us + gain.recoverable_us, gain.range_us
+        us, (low, high) = so_far.us + gain, limits
         share = us / step if step else None
         result[key] = FixGain(us, so_far.low_us + low, so_far.high_us + high, share)
     return result
@@ -39,7 +39,7 @@ def projected(analysis: Analysis, fixes: Iterable[Fix]) -> Projection | None:
     spans = [(fix, str(Path(fix.file).absolute()), range(fix.line, fix.end_line + 1)) for fix in fixes]
     staying = {(file, line) for fix, file, lines in spans for line in lines if fix.shared}
     lines = {(file, line) for _, file, lines in spans for line in lines} - staying
-    removed = [finding.id for finding in analysis.findings if finding.gain is not None and _place(finding) in lines]
+    removed = [f.id for f in analysis.findings if f.recoverable_us is not None and _place(f) in lines]
     return analysis.whatif(*(f"id:{number}" for number in removed)) if removed else None
 
 
@@ -52,5 +52,5 @@ def with_note(fixed: Fixed, trace: str) -> Fixed:
 
 
 def _place(finding: Finding) -> tuple[str, int] | None:
-    source = finding.where.source
+    source = finding.source
     return (str(Path(source.file).absolute()), source.line) if source is not None else None

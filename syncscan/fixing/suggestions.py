@@ -27,7 +27,7 @@ def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
 
 
 def _with_change(finding: Finding, fixes: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
-    source = finding.where.source
+    source = finding.source
     if source is None or not source.exact:
         return finding
     here, certain = _place(source, finding.excerpt)

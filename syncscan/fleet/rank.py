@@ -71,23 +71,23 @@ def modified_ns(path: str) -> int:
 
 
 def _finding(f: Finding, untimed: bool) -> RankFinding:
-    source = f.where.source
+    source = f.source
     return RankFinding(
         id=f.id,
         rule=f.rule,
-        cause=f.diagnosis.cause.value,
-        title=f.diagnosis.title,
-        fix=f.diagnosis.fix,
-        op=f.where.op or f.api,
-        scope=f.where.scope,
+        cause=f.cause.value,
+        title=f.title,
+        fix=f.fix,
+        op=f.op or f.call,
+        scope=f.scope,
         file=source.file if source else "",
         line=source.line if source else 0,
         function=source.function if source else "",
-        phase=f.where.phase.value,
-        intended=f.diagnosis.intended,
-        kernels_stay=f.diagnosis.removal is Removal.KERNELS,
+        phase=f.phase.value,
+        intended=f.intended,
+        kernels_stay=f.removal is Removal.KERNELS,
         per_step=f.per_step,
         wait_us=0.0 if untimed else f.wait_us,
         bubble_us=0.0 if untimed else f.bubble_us,
-        alone_us=f.gain.recoverable_us if f.gain else None,
+        alone_us=f.recoverable_us,
     )

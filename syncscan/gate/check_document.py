@@ -10,8 +10,8 @@ from msgspec.structs import asdict
 
 from syncscan.gate.verdict import By, CheckVerdict, Limit, Violation
 from syncscan.model.finding import Finding
-from syncscan.model.json_text import indented
-from syncscan.report.document import Document, about
+from syncscan.model.json_text import about, indented
+from syncscan.report.document import Document
 from syncscan.report.finding_json import RaceDocument, race_document
 from syncscan.version import __version__
 
@@ -137,17 +137,17 @@ def _limit(limit: Limit) -> LimitDocument:
 
 
 def _finding(finding: Finding) -> CheckedFinding:
-    source = finding.where.source
+    source = finding.source
     return CheckedFinding(
         id=finding.id,
         rule=finding.rule,
-        op=finding.where.op,
-        scope=finding.where.scope,
+        op=finding.op,
+        scope=finding.scope,
         file=source.file if source else None,
         line=source.line if source else None,
         exact=source.exact if source else None,
         per_step=finding.per_step,
         wait_us=finding.wait_us,
-        recoverable_us=finding.gain.recoverable_us if finding.gain else None,
-        once_compiled_us=finding.gain.once_compiled_us if finding.gain else None,
+        recoverable_us=finding.recoverable_us,
+        once_compiled_us=finding.once_compiled_us,
     )

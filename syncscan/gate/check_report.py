@@ -66,22 +66,22 @@ def _shown(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _line(finding: Finding, withheld: bool) -> str:
-    where = places(finding.where) or " › ".join(finding.where.scope)
+    where = places(finding) or " › ".join(finding.scope)
     sync = f"{what(finding)}, {times(finding.per_step)}, {waiting_time(finding, withheld)}"
     return f"{where or 'unknown line'}: {sync}{_once_compiled(finding)}"
 
 
 def _once_compiled(finding: Finding) -> str:
-    later = finding.gain.once_compiled_us if finding.gain else None
-    if finding.gain is None or not worth_more_compiled(later, finding.gain.recoverable_us):
+    now, later = finding.recoverable_us, finding.once_compiled_us
+    if now is None or not worth_more_compiled(later, now):
         return ""
     return f", saves {duration(later)} once the network is compiled"
 
 
 def _finding(finding: Finding) -> Item:
     first, *entry = _allowed(finding)
-    below = (f"chain: {' > '.join(chain(finding))}", f"instead: {finding.diagnosis.fix}", f"or allow it: {first}")
-    return Item(strong(finding.diagnosis.title), (*below, *map(code, entry)))
+    below = (f"chain: {' > '.join(chain(finding))}", f"instead: {finding.fix}", f"or allow it: {first}")
+    return Item(strong(finding.title), (*below, *map(code, entry)))
 
 
 def _race(race: Race) -> Item:
@@ -91,11 +91,11 @@ def _race(race: Race) -> Item:
 
 def _allowed(finding: Finding) -> Sequence[str]:
     """Return how to allow a finding: a comment on its line where one line is known, else an allow-list entry."""
-    source, scope = finding.where.source, finding.where.scope
+    source, scope = finding.source, finding.scope
     if source and (source.exact or len(source.candidates) == 1):
         at = line(source) if source.exact else source.candidates[0]
         return (f"# syncscan: allow[{finding.rule}] REASON, in {source.file}:{at}",)
-    key, name = ("scope", scope[-1]) if scope else ("op", finding.where.op)
+    key, name = ("scope", scope[-1]) if scope else ("op", finding.op)
     entry = {"rule": finding.rule, key: glob.escape(name)}
     if source:
         entry["line"] = glob.escape(source.file)

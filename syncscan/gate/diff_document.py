@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from syncscan.gate.diff_report import verdict
 from syncscan.gate.differences import Diff, DiffState, Promise, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase, Source
-from syncscan.model.json_text import indented
-from syncscan.report.document import Document, Range, about
+from syncscan.model.json_text import Range, about, indented
+from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.diff/1"
@@ -153,9 +153,9 @@ def _change(change: SiteChange) -> ChangeDocument:
     return ChangeDocument(
         change=change.change,
         rule=first.rule,
-        op=first.where.op,
-        scope=first.where.scope,
-        phase=first.where.phase,
+        op=first.op,
+        scope=first.scope,
+        phase=first.phase,
         intended=change.site.intended,
         waits_more_or_less_often=change.how_often,
         waits_longer_or_shorter=change.how_long,
@@ -172,8 +172,8 @@ def _site(site: Site | None) -> SiteDocument | None:
         ids=tuple(dict.fromkeys(f.id for f in site.findings)),
         rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
         ranks=site.ranks,
-        source=site.first.where.source,
-        called_from=site.first.where.in_library,
+        source=site.first.source,
+        called_from=site.first.in_library,
         per_step=site.per_step,
         wait_us=site.wait_us,
         bubble_us=site.bubble_us,

@@ -105,7 +105,7 @@ def _syncs(count: int) -> str:
 
 def _item(change: SiteChange, diff: Diff) -> Item:
     finding = change.site.first
-    where = places(finding.where) or " › ".join(finding.where.scope)
+    where = places(finding) or " › ".join(finding.scope)
     below = (code(where), _numbers(change, diff)) if where else (_numbers(change, diff),)
     return Item(strong(f"{finding.rule}: {what(finding)}"), below, MARKS[change.change])
 
@@ -134,7 +134,7 @@ def _would_save(change: SiteChange) -> str:
     gain, later = change.site.recoverable_us, change.site.once_compiled_us
     if gain is None:
         return ""
-    ranges = [f.gain.range_us for f in change.site.findings if f.gain]
+    ranges = [f.recoverable_range_us for f in change.site.findings if f.recoverable_range_us]
     limits = sum(low for low, _ in ranges), sum(high for _, high in ranges)
     saves = f"; removing it would {'have saved' if change.after is None else 'save'} {within(gain, limits)}"
     return f"{saves}, and {duration(later)} once compiled" if worth_more_compiled(later, gain) else saves
@@ -153,7 +153,7 @@ def _moved(moved: MovedWait, diff: Diff) -> str:
 
 
 def _name(site: Site) -> str:
-    place = places(site.first.where)
+    place = places(site.first)
     return f"{what(site.first)} ({place})" if place else what(site.first)
 
 

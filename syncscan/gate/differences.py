@@ -73,7 +73,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def intended(self) -> bool:
         """Return whether the wait is intended, or not the program's own."""
-        return all(f.diagnosis.intended for f in self.findings)
+        return all(f.intended for f in self.findings)
 
     @property
     def per_step(self) -> float:

@@ -52,20 +52,18 @@ def _place(violation: Violation) -> FilePosition | None:
     if violation.races:
         second = violation.races[0].second
         return FilePosition(second.file, second.line) if second.file else None
-    return place_of(violation.findings[0].where.source) if violation.findings else None
+    return place_of(violation.findings[0].source) if violation.findings else None
 
 
 def _detail(f: Finding, withheld: bool) -> str:
-    where = places(f.where) or "unknown line"
+    where = places(f) or "unknown line"
     sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
-    return f"{where}: {sync}; {' > '.join(chain(f))}; {f.diagnosis.fix}"
+    return f"{where}: {sync}; {' > '.join(chain(f))}; {f.fix}"
 
 
 def _guilty(f: Finding, withheld: bool) -> FlaggedLine:
-    source = f.where.source
+    source = f.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
     sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
-    message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.diagnosis.fix, doubt)
-    return FlaggedLine(
-        rule=f.rule, severity=Severity.HIGH, title=f.diagnosis.title, message=message, place=place_of(source)
-    )
+    message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.fix, doubt)
+    return FlaggedLine(rule=f.rule, severity=Severity.HIGH, title=f.title, message=message, place=place_of(source))

@@ -13,9 +13,8 @@ from syncscan.gate.sites import Key, key_of
 from syncscan.gate.state import HAIR, GainShare, State, Timing
 from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Cause, Confidence, Diagnosis, Finding, Gain, Phase, Severity, Source
+from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, Source, Use
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, LateCause
-from syncscan.model.rank import RankFinding
 
 NO_RACES = (
     "Races weren't checked, as a job's traces are joined without them: check a rank's trace by itself, or a dry run, "
@@ -87,15 +86,14 @@ class JobState(State):
     def projected(self, removed: Sequence[Site]) -> Sequence[GainShare]:
         """Return what was projected without these sites: exact for one finding or all, bounded for several."""
         fleet, findings = self.fleet, [f for site in removed for f in site.findings]
-        gains = [f.gain for f in findings if f.gain]
+        gains = [(f.recoverable_us or 0.0, f.recoverable_range_us) for f in findings if f.recoverable_range_us]
         if not gains or not fleet.baseline_us or fleet.recoverable_us is None or fleet.recoverable_range_us is None:
             return []
-        best = max(gains, key=lambda gain: gain.recoverable_us)
-        saving, (low, high) = best.recoverable_us, best.range_us
+        saving, (low, high) = max(gains)
         if len(findings) == len(self.findings):
             saving, (low, high) = fleet.recoverable_us, fleet.recoverable_range_us
         elif len(findings) > 1:
-            saving = min(sum(gain.recoverable_us for gain in gains), fleet.recoverable_us)
+            saving = min(sum(gain for gain, _ in gains), fleet.recoverable_us)
             high = fleet.recoverable_range_us[1]
         return [GainShare(*(us / fleet.baseline_us for us in (saving, low, max(high, saving))))]
 
@@ -112,7 +110,7 @@ class JobState(State):
         if not fleet.baseline_us or fleet.recoverable_us is None:
             return None
         every = fleet.recoverable_us / fleet.baseline_us
-        gains = [f.gain.recoverable_us / fleet.baseline_us for f in selected if f.gain]
+        gains = [f.recoverable_us / fleet.baseline_us for f in selected if f.recoverable_us is not None]
         if len(selected) == 1 and gains:
             return gains[0], gains[0]
         return (every, every) if len(selected) == len(self.findings) else (max(gains, default=0.0), every)
@@ -170,7 +168,7 @@ def state_of(of: Analysis | Fleet) -> State:
 
 
 def _site(findings: Sequence[Finding], ranks: Mapping[str, tuple[int, ...]]) -> Site:
-    gains = [f.gain.recoverable_us for f in findings if f.gain]
+    gains = [f.recoverable_us for f in findings if f.recoverable_us is not None]
     return Site(
         findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
         steps=1,
@@ -187,40 +185,32 @@ def as_finding(f: JobFinding, per_step: float) -> Finding:
     first = f.first
     return Finding(
         id=first.id,
-        diagnosis=Diagnosis(
-            rule=first.rule,
-            name=first.rule,
-            cause=_CAUSES.get(first.cause, Cause.UNKNOWN),
-            title=first.title,
-            why="",
-            fix=first.fix,
-            when_fine="",
-            intended=first.intended,
-        ),
-        where=_attribution(first),
+        rule=first.rule,
+        name=first.rule,
+        cause=_CAUSES.get(first.cause, Cause.UNKNOWN),
         severity=Severity.INFO if first.intended else Severity.LOW,
         confidence=Confidence.HIGH,
-        api=first.op,
+        op=first.op,
+        op_stack=(),
+        call=first.op,
+        scope=first.scope,
+        module=(),
+        source=Source(first.file, first.line, first.function, exact=True) if first.file else None,
+        called_from=None,
+        owner="unknown",
+        phase=_PHASES.get(first.phase, Phase.OTHER),
+        thread="",
         count=0,
         per_step=per_step,
         wait_us=f.wait_us or 0.0,
         bubble_us=f.bubble_us or 0.0,
-        occurrences=(),
-        gain=None if f.gain_us is None else Gain(f.gain_us, f.range_us or (f.gain_us, f.gain_us), 0.0),
-    )
-
-
-def _attribution(f: RankFinding) -> Attribution:
-    return Attribution(
-        op=f.op,
-        op_stack=(),
-        scope=f.scope,
-        module=(),
-        source=Source(f.file, f.line, f.function, exact=True) if f.file else None,
-        framework=None,
-        owner="unknown",
-        phase=_PHASES.get(f.phase, Phase.OTHER),
-        thread="",
-        step=None,
-        path=f.file,
+        recoverable_us=f.gain_us,
+        recoverable_range_us=None if f.gain_us is None else f.range_us or (f.gain_us, f.gain_us),
+        value=Use.UNKNOWN,
+        title=first.title,
+        why="",
+        fix=first.fix,
+        when_fine="",
+        intended=first.intended,
+        path=first.file,
     )

@@ -97,7 +97,7 @@ def sort_out(
     notes: list[str] = []
     for finding in findings:
         written = comments.on(finding)
-        if finding.diagnosis.intended:
+        if finding.intended:
             continue
         listed = _matching_allowance(finding, rules.allowed, today, used)
         if listed:
@@ -136,14 +136,11 @@ def _matching_allowance(
 
 
 def _names(entry: Allowance, finding: Finding) -> bool:
-    attribution = finding.where
     return (
         _any(entry.rule, (finding.rule,))
-        and _any(entry.scope, (*attribution.scope, "/".join(attribution.scope)))
-        and _any(entry.op, (attribution.op, *attribution.op_stack))
-        and (
-            not entry.line or any(names_line(entry.line, s) for s in (attribution.source, attribution.in_library) if s)
-        )
+        and _any(entry.scope, (*finding.scope, "/".join(finding.scope)))
+        and _any(entry.op, (finding.op, *finding.op_stack))
+        and (not entry.line or any(names_line(entry.line, s) for s in (finding.source, finding.in_library) if s))
     )
 
 
@@ -159,9 +156,9 @@ def names_line(glob: str, source: Source) -> bool:
 
 
 def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
-    if comment is None or finding.where.source is None:
+    if comment is None or finding.source is None:
         return
-    place = f"{finding.where.source.file}:{comment.line}"
+    place = f"{finding.source.file}:{comment.line}"
     if not comment.reason:
         yield f"{place}: the comment has no effect without a reason. Write allow[{finding.rule}] REASON."
     elif not comment.rules:
@@ -183,20 +180,19 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 
 def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Iterator[Violation]:
     selected = tuple(f for f in counted if _within(limit, f))
-    worst = tuple(sorted(selected, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
+    worst = tuple(sorted(selected, key=lambda f: (-(f.recoverable_us or 0.0), -f.wait_us)))
     for sentence in _exceeded(limit, selected, state) if selected else ():
         yield Violation(limit=limit, sentence=sentence, findings=worst)
     yield from state.delays(limit, selected)
 
 
 def _within(limit: Limit, finding: Finding) -> bool:
-    attribution = finding.where
     names = {
         "": ("",),
-        "scope": (*attribution.scope, "/".join(attribution.scope)),
-        "phase": (attribution.phase.value,),
+        "scope": (*finding.scope, "/".join(finding.scope)),
+        "phase": (finding.phase.value,),
         "rule": (finding.rule,),
-        "owner": (attribution.owner,),
+        "owner": (finding.owner,),
     }
     return not limit.by or _any(limit.glob, names[limit.by])
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from syncscan.gate.match import matched
 from syncscan.gate.sites import sites_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
-from syncscan.model.likeness import CopiedBytes, Counterpart, Likeness
+from syncscan.model.finding import CopiedBytes, Counterpart, Finding, Severity
+from syncscan.model.likeness import Likeness
 from syncscan.model.trace import NONE, Trace
 
 A_NUMBER = 8
@@ -35,7 +35,8 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
         counterparts=counterparts,
         unseen=tuple(f for f in recording.findings if f.id not in seen and f.severity is not Severity.INFO),
     )
-    return replace(dry, findings=tuple(sorted(dry.findings, key=lambda f: _rank(f, likeness))), likeness=likeness)
+    findings = (replace(f, like=counterparts.get(f.id)) for f in dry.findings)
+    return replace(dry, findings=tuple(sorted(findings, key=lambda f: _rank(f, likeness))), likeness=likeness)
 
 
 def _rank(finding: Finding, likeness: Likeness) -> tuple[bool, bool, float, float]:
@@ -72,7 +73,8 @@ def _of_rules(findings: Iterable[Finding], rules: Sequence[str]) -> list[Finding
 
 def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis) -> Counterpart:
     dry_findings, recorded = pair
-    gains = [f.gain for f in recorded if f.gain]
+    gains = [f.recoverable_us for f in recorded if f.recoverable_us is not None]
+    ranges = [f.recoverable_range_us for f in recorded if f.recoverable_range_us]
     timed = not recording.step.waits_withheld
     sizes = _copied_bytes([finding], dry), _copied_bytes(recorded, recording.trace)
     return Counterpart(
@@ -81,15 +83,15 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
         per_step=sum(f.per_step for f in recorded),
         wait_us=sum(f.wait_us for f in recorded) if timed else None,
         bubble_us=sum(f.bubble_us for f in recorded) if timed else None,
-        recoverable_us=sum(g.recoverable_us for g in gains) if gains else None,
-        recoverable_range_us=(sum(g.range_us[0] for g in gains), sum(g.range_us[1] for g in gains)) if gains else None,
+        recoverable_us=sum(gains) if gains else None,
+        recoverable_range_us=(sum(r[0] for r in ranges), sum(r[1] for r in ranges)) if ranges else None,
         copied_bytes=CopiedBytes(*sizes) if max(sizes) > A_NUMBER and min(sizes) else None,
     )
 
 
 def _copied_bytes(findings: Iterable[Finding], trace: Trace) -> float:
     """Return the mean bytes of a copy of these findings; 0 where unknown."""
-    calls = [call for f in findings for o in f.occurrences for call in o.sync.calls]
+    calls = [call for f in findings for o in f.occurrences for call in o.calls]
     rows = trace.copies_of(np.array(calls, np.int64))
     sizes = [size for size in trace.slices.bytes[rows[rows != NONE]].tolist() if size > 0]
     return sum(sizes) / len(sizes) if sizes else 0.0

@@ -76,17 +76,14 @@ def joined(sites: Sequence[Site]) -> Site:
 
 def key_of(finding: Finding, scope: tuple[str, ...] | None = None) -> Key:
     """Return the site of a finding; `scope` has no step numbers, where it is given."""
-    attribution = finding.where
     return Key(
-        scope=tuple(map(unnumbered, attribution.scope)) if scope is None else scope,
-        op=without_vendor(attribution.op or finding.api),
-        phase=attribution.phase.value,
-        intended=finding.diagnosis.intended,
-        user=_place(attribution.source, attribution.path),
-        in_library=_place(
-            attribution.in_library, path_in_package(attribution.in_library.file) if attribution.in_library else ""
-        ),
-        exact=attribution.source is None or attribution.source.exact,
+        scope=tuple(map(unnumbered, finding.scope)) if scope is None else scope,
+        op=without_vendor(finding.op or finding.call),
+        phase=finding.phase.value,
+        intended=finding.intended,
+        user=_place(finding.source, finding.path),
+        in_library=_place(finding.in_library, path_in_package(finding.in_library.file) if finding.in_library else ""),
+        exact=finding.source is None or finding.source.exact,
     )
 
 
@@ -101,7 +98,7 @@ def _place(source: Source | None, path: str) -> Place:
 
 def _without_step_numbers(analysis: Analysis) -> dict[str, tuple[str, ...]]:
     """Return each finding's scopes without numbers that differ from step to step, such as `step 17`."""
-    named = {f.id: tuple(map(unnumbered, f.where.scope)) for f in analysis.findings}
+    named = {f.id: tuple(map(unnumbered, f.scope)) for f in analysis.findings}
     if analysis.step.count < 2:
         return named
     steps: defaultdict[tuple[str, ...], set[frozenset[int | None]]] = defaultdict(set)
@@ -114,7 +111,7 @@ def _without_step_numbers(analysis: Analysis) -> dict[str, tuple[str, ...]]:
 
 
 def _bare(scope: tuple[str, ...], finding: Finding) -> tuple[str, ...]:
-    return (finding.where.op, finding.rule, *(_DIGITS.sub("#", name) for name in scope))
+    return (finding.op, finding.rule, *(_DIGITS.sub("#", name) for name in scope))
 
 
 def unnumbered(name: str) -> str:
@@ -125,14 +122,14 @@ def unnumbered(name: str) -> str:
 def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
     steps = max(1, analysis.step.count)
     seen = _by_step(findings, analysis)
-    gains = [f.gain for f in findings if f.gain]
-    compiled = [gain.once_compiled_us for gain in gains if gain.once_compiled_us is not None]
+    gains = [f.recoverable_us for f in findings if f.recoverable_us is not None]
+    compiled = [f.once_compiled_us for f in findings if f.once_compiled_us is not None]
     return Site(
         findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
         steps=steps,
         seen=seen,
         bubble_us=sum(f.bubble_us for f in findings),
-        recoverable_us=sum(gain.recoverable_us for gain in gains) if gains else None,
+        recoverable_us=sum(gains) if gains else None,
         once_compiled_us=sum(compiled) if compiled else None,
         always=len(seen) == steps,
     )
@@ -141,7 +138,7 @@ def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
 def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
     """Return count and duration of waits by step; waits outside of all steps count for the first."""
     place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
-    waits = ({place.get(o.where.step, 0): (1.0, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
+    waits = ({place.get(o.where.step, 0): (1.0, o.wait_ns / 1e3)} for f in findings for o in f.occurrences)
     return _add(waits)
 
 

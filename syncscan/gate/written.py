@@ -26,10 +26,10 @@ class Written:
 
     def on(self, finding: Finding) -> Comment | None:
         """Return the comment on a finding's line; if it may be on several lines, only if all have one."""
-        source = finding.where.source
+        source = finding.source
         if source is None:
             return None
-        text = self._source_text(source.file) or self._source_text(finding.where.path) or ""
+        text = self._source_text(source.file) or self._source_text(finding.path) or ""
         by_line = {comment.line: comment for comment in self._in(text, source.file)}
         comments = [by_line.get(line) for line in lines_of(source)]
         self._met.update((text, comment.line) for comment in comments if comment)

@@ -250,7 +250,7 @@ class Context(Caching, frozen=True):
     @cached_property
     def sync_calls(self) -> frozenset[int]:
         """Rows of the calls of all sync points, whose costs are the findings' and no habit's."""
-        return frozenset(chain.from_iterable([o.sync.calls for f in self.findings for o in f.occurrences]))
+        return frozenset(chain.from_iterable([o.calls for f in self.findings for o in f.occurrences]))
 
     def habit(
         self,

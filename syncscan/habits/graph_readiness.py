@@ -137,7 +137,7 @@ def splits(context: Context, breaks: GraphBreaks) -> tuple[Split, ...]:
     within = (before > 0) & (before < len(at)) & (breaks.kind != STEP)
     within[within] &= (step_of[before[within] - 1] == behind[within]) & (step_of[before[within]] == behind[within])
     findings = _by_call(context)
-    firsts = np.array([o.sync.calls[0] for f in context.findings for o in f.occurrences], np.int64)
+    firsts = np.array([o.calls[0] for f in context.findings for o in f.occurrences], np.int64)
     within &= (breaks.kind != SYNC) | np.isin(breaks.detail, firsts)  # a copy and its synchronize count as one
     groups: dict[str, list[int]] = defaultdict(list)
     for place in np.flatnonzero(within).tolist():
@@ -153,7 +153,7 @@ def _split(context: Context, breaks: GraphBreaks, places: Sequence[int], finding
     paused = sum(int(breaks.detail[p]) for p in places) if breaks.kind[first] not in (SYNC, LOADER) else 0
     return Split(
         what=_what(context, breaks, first, findings),
-        source=(finding.where.in_library or finding.where.source) if finding else None,
+        source=(finding.in_library or finding.source) if finding else None,
         finding=finding.id if finding else "",
         per_step=len(places) / context.count,
         us=paused / context.count / 1e3,
@@ -164,7 +164,7 @@ def _what(context: Context, breaks: GraphBreaks, place: int, findings: dict[int,
     kind = int(breaks.kind[place])
     if kind == SYNC:
         finding = findings.get(int(breaks.detail[place]))
-        return finding.diagnosis.title if finding else "a wait for the device"
+        return finding.title if finding else "a wait for the device"
     return {STEP: "", LOADER: "the loader"}.get(kind, _other_work(context, int(breaks.at[place])))
 
 
@@ -177,4 +177,4 @@ def _other_work(context: Context, at: int) -> str:
 
 
 def _by_call(context: Context) -> dict[int, Finding]:
-    return {call: f for f in context.findings for o in f.occurrences for call in o.sync.calls}
+    return {call: f for f in context.findings for o in f.occurrences for call in o.calls}

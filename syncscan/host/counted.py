@@ -209,12 +209,12 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
     """Return the calls of sync points and how long they waited, ns; the last calls of a point wait first."""
     occurrences = [o for f in findings for o in f.occurrences]
-    calls_of = [o.sync.calls for o in occurrences]
+    calls_of = [o.calls for o in occurrences]
     calls, counts = np.array(list(chain.from_iterable(calls_of)), np.int64), list(map(len, calls_of))
     lengths = trace.slices.dur.take(calls)
     until = np.append(0, np.cumsum(lengths))  # the length of all calls before each one, and of all calls at the end
     behind = np.repeat(until[np.cumsum(counts, dtype=np.int64)], counts) - until[1:]
-    left = np.repeat(np.array([o.cost.wait_ns for o in occurrences], np.int64), counts) - behind
+    left = np.repeat(np.array([o.wait_ns for o in occurrences], np.int64), counts) - behind
     return calls, np.minimum(np.maximum(left, 0), lengths)
 
 
@@ -245,8 +245,8 @@ def _subtract(trace: Trace, itself: Int64, calls: Int64, interval: ThreadInterva
 
 def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:
     """Return how long the threads of the steps waited between the queries of polling loops, ns."""
-    loops = [o for f in findings for o in f.occurrences if is_query(o.sync.api) and host.counted[o.sync.calls[0]]]
-    between = [o.cost.wait_ns - int(trace.slices.dur[list(o.sync.calls)].sum()) for o in loops]
+    loops = [o for f in findings for o in f.occurrences if is_query(o.api) and host.counted[o.calls[0]]]
+    between = [o.wait_ns - int(trace.slices.dur[list(o.calls)].sum()) for o in loops]
     return sum(max(0, ns) for ns in between)
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import asdict
 
 from syncscan.lint.warning import LIMITS, AllowedWarning, LintResult, LintWarning
 from syncscan.model.finding import Cause, Confidence, Severity
-from syncscan.model.json_text import indented
-from syncscan.report.document import Document, about
+from syncscan.model.json_text import about, indented
+from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.lint/1"

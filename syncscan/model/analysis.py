@@ -201,7 +201,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         from syncscan.attribute import kept_sources
         from syncscan.report import saved
 
-        sources = kept_sources(f.where.source for f in self.findings if f.where.source)
+        sources = kept_sources(f.source for f in self.findings if f.source)
         return saved.render(self, self.to_json(), sources)
 
     def _projects(self) -> Projects:

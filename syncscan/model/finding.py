@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
+from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from syncscan.model.confidence import Confidence as Confidence
 from syncscan.model.fix import Suggested
+from syncscan.model.json_text import Range, about
 
 
 class Cause(str, enum.Enum):
@@ -102,8 +105,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """The fix in one imperative line."""
     per_statement: bool = False
     """Whether all that the rule finds in one statement of the program is one place, whatever waits in it."""
-    once: bool = False
-    """Whether the fix may be to read once per step what is read several times: one wait remains then."""
 
 
 Place = tuple[int, int]
@@ -127,6 +128,52 @@ class Awaited(msgspec.Struct, frozen=True):
     """Time until which other streams' work kept the call's own copy from starting; 0 where none did."""
 
 
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place in Python code. `exact` is false when `line` is the function's first line or inferred.
+
+    `candidates` are the lines inside the function that can be it, where the source file was at hand.
+    """
+
+    file: str
+    line: int
+    function: str
+    exact: bool
+    candidates: tuple[int, ...] = ()
+
+
+class Attribution(msgspec.Struct, frozen=True):
+    """Where a sync point belongs: everything that locates it in the program."""
+
+    op: str
+    op_stack: tuple[str, ...]
+    scope: tuple[str, ...]
+    module: tuple[str, ...]
+    source: Source | None
+    called_from: Source | None
+    """The library's line between the user's line and the call, if any."""
+    owner: str
+    """`user`, `framework` or `unknown`."""
+    phase: Phase
+    thread: str
+    step: int | None
+    confidence: Confidence = Confidence.HIGH
+    path: str = ""
+    """The file of `source` relative to the program's root, independent of where the program lies: part of an id."""
+    in_loop: bool = False
+    """Whether `source` only starts a framework's loop, as `Trainer(…).train()`: then `called_from` says more, and comes
+    first."""
+    value: Use = Use.UNKNOWN
+    """Use of the awaited value by the host, according to the rule or the source."""
+
+    @property
+    def in_library(self) -> Source | None:
+        """`called_from` where the sync is its own doing; None where it only passed on the user's call."""
+        return self.called_from if self.owner == "framework" else None
+
+
+NOWHERE = Attribution("", (), (), (), None, None, "unknown", Phase.OTHER, "", None)
+
+
 class SyncPoint(msgspec.Struct, frozen=True):
     """One occurrence of a sync: one host thread, one blocking call (including a copy's synchronization), one wait.
 
@@ -147,25 +194,19 @@ class SyncPoint(msgspec.Struct, frozen=True):
     diagnosis: Diagnosis
     awaited: Awaited | None = None
     """The work that its last call waited for; None where no device was working."""
+    where: Attribution = NOWHERE
+    wait_ns: int = 0
+    """Measured: how long the host was blocked."""
+    bubble_ns: int = 0
+    """Measured: idle time from the end of the awaited work to the device's next work; each counts once."""
+    communication_ns: int = 0
+    """The part of the wait during exposed collectives: for other ranks or the network."""
 
     @property
     def released(self) -> int:
         """Time from which nothing blocked the thread: when the awaited work was done, else the call's begin, ns."""
         done = self.awaited.done if self.awaited else None
         return self.ts if done is None else min(max(self.ts, done), self.end)
-
-
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A place in Python code. `exact` is false when `line` is the function's first line or inferred.
-
-    `candidates` are the lines inside the function that can be it, where the source file was at hand.
-    """
-
-    file: str
-    line: int
-    function: str
-    exact: bool
-    candidates: tuple[int, ...] = ()
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,97 +223,110 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the file is newer than the trace, so that its lines may have moved."""
 
 
-class Attribution(msgspec.Struct, frozen=True):
-    """Where a sync point belongs: everything that locates it in the program."""
+class CopiedBytes(msgspec.Struct, frozen=True):
+    """Bytes copied at one place, in the dry run (`here`) and in the recording (`there`)."""
 
-    op: str
-    op_stack: tuple[str, ...]
-    scope: tuple[str, ...]
-    module: tuple[str, ...]
-    source: Source | None
-    framework: Source | None
-    """The framework's line between the user's line and the call, if any."""
-    owner: str
-    """`user`, `framework` or `unknown`."""
-    phase: Phase
-    thread: str
-    step: int | None
-    confidence: Confidence = Confidence.HIGH
-    path: str = ""
-    """The file of `source` relative to the program's root, independent of where the program lies: part of an id."""
-    in_loop: bool = False
-    """Whether `source` only starts a framework's loop, as `Trainer(…).train()`: then `framework` says more, and comes
-    first."""
-    use: Use = Use.UNKNOWN
-    """Use of the awaited value by the host, according to the rule or the source."""
+    here: float
+    there: float
+
+
+class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording's findings at the place of a dry run's finding; times in µs per step of the recording."""
+
+    findings: tuple[str, ...]
+    """Ids of the recording's findings, longest wait first."""
+    shared_with: tuple[str, ...]
+    """Ids of the dry run's other findings with the same counterparts: the figures are their total."""
+    per_step: float
+    wait_us: float | None
+    """Wait; None where the recording can't tell."""
+    bubble_us: float | None
+    recoverable_us: float | None
+    """Gain of the recorded step, each removed alone; None without a projection."""
+    recoverable_range_us: tuple[float, float] | None
+    copied_bytes: CopiedBytes | None
+    """Size of a copy; None where no more than a number is copied."""
 
     @property
-    def in_library(self) -> Source | None:
-        """`framework` where the sync is its own doing; None where it only passed on the user's call."""
-        return self.framework if self.owner == "framework" else None
+    def other_size(self) -> bool:
+        """Return whether the copies are known to differ in size."""
+        return self.copied_bytes is not None and round(self.copied_bytes.here) != round(self.copied_bytes.there)
 
 
-class Cost(msgspec.Struct, frozen=True):
-    """Measured cost of one sync point, ns: how long the host was blocked, how long the device was then idle."""
+class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """All sync points with one rule, scope, op and source; for a dry run, also the cost in its recording."""
 
-    wait_ns: int
-    bubble_ns: int
-    """Idle time from the end of the awaited work to the device's next work; each counts for one sync point."""
-    communication_ns: int = 0
-    """The part of the wait during exposed collectives: for other ranks or the network."""
-
-
-class Gain(msgspec.Struct, frozen=True):
-    """Projected gain of removing one finding, µs per step (see `Projection`)."""
-
-    recoverable_us: float
-    range_us: tuple[float, float]
-    moved_us: float
-    untold: str = ""
-    """Why a single rank's trace can't tell the gain, as a sentence; empty where it can."""
-    once_compiled_us: float | None = None
-    """Gain once the network is compiled with CUDA graphs and all other syncs are gone; None if not projected."""
-
-
-class Occurrence(msgspec.Struct, frozen=True):
-    """One sync point with its attribution and cost."""
-
-    sync: SyncPoint
-    where: Attribution
-    cost: Cost
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """All sync points with the same rule, scope, op, and user and library source; times in µs per step."""
-
-    id: str
-    diagnosis: Diagnosis
-    where: Attribution
+    id: Annotated[str, about("stable across runs of the same code")]
+    rule: Annotated[str, about("id of the rule")]
+    name: Annotated[str, about("name of the rule")]
+    cause: Cause
     severity: Severity
     confidence: Confidence
-    api: str
-    count: int
-    per_step: float
+    op: Annotated[str, about("outermost op")]
+    op_stack: Annotated[tuple[str, ...], about("outermost first")]
+    call: Annotated[str, about("the runtime call that waits")]
+    scope: Annotated[tuple[str, ...], about("outermost first, without step markers")]
+    module: Annotated[tuple[str, ...], about("nn.Modules, outermost first")]
+    source: Annotated[Source | None, about("line of user code")]
+    called_from: Annotated[Source | None, about("library line inside it that waited")]
+    in_loop: bool
+    owner: Annotated[str, about("user, a framework, or unknown")]
+    phase: Phase
+    thread: str
+    count: Annotated[int, about("sync points in the trace")]
+    per_step: Annotated[float, about("sync points per step")]
+    wait_us: Annotated[float | None, about("measured: how long the host was blocked")]
+    bubble_us: Annotated[float | None, about("measured: how long the device was idle afterwards")]
+    moved_us: Annotated[float | None, about("projected: wait that would move to the next sync")]
+    recoverable_us: Annotated[float | None, about("projected: how much shorter the step would be")]
+    recoverable_range_us: Range | None
+    once_compiled_us: Annotated[
+        float | None, about("projected: saving if the network is compiled and other syncs are removed")
+    ]
+    untold: Annotated[str, about("why the gain is uncertain or unknown; otherwise empty")]
+    value: Annotated[Use, about("how the host uses the value; decides whether the sync is safe to remove")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+    like: Counterpart | UnsetType | None = UNSET
+
+
+class Finding(FindingFacts, frozen=True, kw_only=True):
+    """A finding with its evidence; times in µs per step.
+
+    JSON writes all fields above. The gain is None where it isn't projected.
+    """
+
+    in_loop: bool = False
     wait_us: float
     bubble_us: float
-    occurrences: tuple[Occurrence, ...]
-    gain: Gain | None = None
+    moved_us: float | None = None
+    recoverable_us: float | None = None
+    recoverable_range_us: tuple[float, float] | None = None
+    once_compiled_us: float | None = None
+    untold: str = ""
+    occurrences: tuple[SyncPoint, ...] = ()
+    do: str = ""
+    """The fix in one imperative line."""
+    intended: bool = False
+    """Whether the waits are intended or not the program's own."""
+    removal: Removal = Removal.NOTHING
+    once: bool = False
+    """Whether the fix may be to read once per step what is read several times: one wait remains then."""
+    path: str = ""
+    """The file of `source` relative to the program's root."""
     excerpt: Excerpt | None = None
     """Its source lines, if the file is at hand."""
     suggested: Suggested | None = None
     """The change of `syncscan fix` for its line, if there is one."""
 
     @property
-    def rule(self) -> str:
-        """Id of its rule."""
-        return self.diagnosis.rule
+    def in_library(self) -> Source | None:
+        """`called_from` where the sync is the library's own doing; None where it only passed on the user's call."""
+        return self.called_from if self.owner == "framework" else None
 
     @property
-    def costliest(self) -> Occurrence:
+    def costliest(self) -> SyncPoint:
         """The occurrence with the largest sum of wait and idle time; the first of equals."""
-        return max(self.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """Names of the surrounding `record_function` ranges, outermost first."""
-        return self.where.scope
+        return max(self.occurrences, key=lambda o: (o.wait_ns + o.bubble_ns, -o.ts))

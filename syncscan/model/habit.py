@@ -135,3 +135,17 @@ class Habit(msgspec.Struct, frozen=True):
     def rule(self) -> str:
         """Id of its rule."""
         return self.advice.rule
+
+    @property
+    def recoverable_us(self) -> float | None:
+        """How much shorter the step would be; None where the gain is unknown."""
+        return self.gain.recoverable_us if self.gain else None
+
+    @property
+    def recoverable_range_us(self) -> tuple[float, float] | None:
+        return self.gain.range_us if self.gain else None
+
+    @property
+    def basis(self) -> Basis | None:
+        """Basis of the gain."""
+        return self.gain.basis if self.gain else None

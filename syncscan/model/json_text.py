@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+
+Range = Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)]
+"""Least and most of a number in a document."""
+
+
+def about(words: str) -> msgspec.Meta:
+    """Return the text on a field that the schemas in `syncscan/schemas` show."""
+    return msgspec.Meta(description=words)
+
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+def written(kind: type[Struct], value: Any, **others: Any) -> Struct:
+    """Return what a document has of a value: each field of this kind by the value's own name for it, or as given."""
+    names = (name for name in kind.__struct_fields__ if name not in others)
+    return kind(**{name: getattr(value, name) for name in names}, **others)
+
 
 DEEPEST = 100
 """Values nested deeper are left out: readers differ in their limit, and none needs more than this."""

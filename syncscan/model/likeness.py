@@ -6,37 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from syncscan.model.finding import Finding
-
-
-class CopiedBytes(msgspec.Struct, frozen=True):
-    """Bytes copied at one place, in the dry run (`here`) and in the recording (`there`)."""
-
-    here: float
-    there: float
-
-
-class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording's findings at the place of a dry run's finding; times in µs per step of the recording."""
-
-    findings: tuple[str, ...]
-    """Ids of the recording's findings, longest wait first."""
-    shared_with: tuple[str, ...]
-    """Ids of the dry run's other findings with the same counterparts: the figures are their total."""
-    per_step: float
-    wait_us: float | None
-    """Wait; None where the recording can't tell."""
-    bubble_us: float | None
-    recoverable_us: float | None
-    """Gain of the recorded step, each removed alone; None without a projection."""
-    recoverable_range_us: tuple[float, float] | None
-    copied_bytes: CopiedBytes | None
-    """Size of a copy; None where no more than a number is copied."""
-
-    @property
-    def other_size(self) -> bool:
-        """Return whether the copies are known to differ in size."""
-        return self.copied_bytes is not None and round(self.copied_bytes.here) != round(self.copied_bytes.there)
+from syncscan.model.finding import Counterpart, Finding
 
 
 class Likeness(msgspec.Struct, frozen=True, kw_only=True):

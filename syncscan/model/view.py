@@ -74,12 +74,11 @@ def ranked(findings: Sequence[Finding], habits: Sequence[Habit]) -> list[Finding
 
 
 def _rank(x: Finding | Habit) -> tuple[int, float]:
-    if isinstance(x, Finding) and x.diagnosis.intended:
+    if isinstance(x, Finding) and x.intended:
         return 3, 0.0
-    if x.gain is None:
+    if x.recoverable_us is None:
         return 2, 0.0
-    bound = isinstance(x, Habit) and x.gain is not None and x.gain.basis is Basis.UPPER_BOUND
-    return int(bound), -round(x.gain.recoverable_us, 3)
+    return int(isinstance(x, Habit) and x.basis is Basis.UPPER_BOUND), -round(x.recoverable_us, 3)
 
 
 def _options(view: View, step_us: float) -> Iterator[tuple[str, Callable[[Finding | Habit], bool]]]:
@@ -89,9 +88,9 @@ def _options(view: View, step_us: float) -> Iterator[tuple[str, Callable[[Findin
     if view.ignore:
         yield "--ignore", lambda x: not matches(x.rule, view.ignore)
     if view.user_only:
-        yield "--user-only", lambda x: isinstance(x, Habit) or x.where.owner == "user"
+        yield "--user-only", lambda x: isinstance(x, Habit) or x.owner == "user"
     if least:
-        yield "--min-saves", lambda x: x.gain is None or x.gain.recoverable_us >= least
+        yield "--min-saves", lambda x: x.recoverable_us is None or x.recoverable_us >= least
 
 
 def matches(rule: str, globs: Sequence[str]) -> bool:

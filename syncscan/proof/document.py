@@ -6,9 +6,9 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.json_text import indented
+from syncscan.model.json_text import Range, about, indented
 from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
-from syncscan.report.document import Document, Range, about
+from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.prove/1"

@@ -176,28 +176,28 @@ def details(story: Story, step: StepSummary) -> Iterator[Block]:
 
 
 def _finding(f: Finding, step: StepSummary) -> Iterator[Block]:
-    yield Heading((strong(f.diagnosis.title), " (", code(f.id), f", confidence {f.confidence.value})"), 3)
+    yield Heading((strong(f.title), " (", code(f.id), f", confidence {f.confidence.value})"), 3)
     yield facts(finding_facts(f, step))
     if f.excerpt:
         yield from excerpt(f.excerpt)
 
 
 def finding_facts(f: Finding, step: StepSummary) -> Sequence[tuple[str, Words]]:
-    inner = f.where.framework
+    inner = f.called_from
     return [
-        ("rule", f"{f.rule} ({f.diagnosis.cause.value}), {f.where.owner}'s code"),
+        ("rule", f"{f.rule} ({f.cause.value}), {f.owner}'s code"),
         ("line", _exact_line(f)),
         ("waits in", f"{inner.file}:{inner.line} {inner.function}" if inner else ""),
-        ("module", code(" > ".join(f.where.module))),
-        ("scope", code(" > ".join(f.where.scope))),
+        ("module", code(" > ".join(f.module))),
+        ("scope", code(" > ".join(f.scope))),
         ("chain", code(" > ".join(phrases.chain(f)))),
-        ("thread", f"{f.where.thread}, {phrases.phase_of(f.where)}{times(f.per_step)}"),
+        ("thread", f"{f.thread}, {phrases.phase_of(f)}{times(f.per_step)}"),
         *phrases.facts(f, step),
     ]
 
 
 def _exact_line(f: Finding) -> str:
-    source = f.where.source
+    source = f.source
     if not source:
         return ""
     if source.exact:

@@ -63,8 +63,7 @@ def files(findings: Sequence[FindingText]) -> list[AnnotatedFile]:
 
 
 def _flagged(entry: FindingText) -> Source | None:
-    where = entry.of.where
-    return where.in_library if where.in_loop else where.source
+    return entry.of.in_library if entry.of.in_loop else entry.of.source
 
 
 def _file(file: str, entries: Sequence[FindingText]) -> AnnotatedFile:
@@ -94,11 +93,15 @@ def _expanded(lines: Sequence[str]) -> list[str]:
     return [shown(text.expandtabs(4).rstrip(), source.LONGEST) for text in lines]
 
 
+def _gain(entry: FindingText) -> float:
+    return -1.0 if entry.of.recoverable_us is None else entry.of.recoverable_us
+
+
 def _line(number: int, text: str, entries: Sequence[FindingText], after_gap: bool) -> AnnotatedLine:
     if not entries:
         return AnnotatedLine(number=number, text=text, after_gap=after_gap)
-    best = max(entries, key=lambda entry: entry.of.gain.recoverable_us if entry.of.gain else -1.0)
-    several = f", the largest of {len(entries)}" if len(entries) > 1 and best.of.gain else ""
+    best = max(entries, key=_gain)
+    several = f", the largest of {len(entries)}" if len(entries) > 1 and best.of.recoverable_us is not None else ""
     return AnnotatedLine(
         number=number,
         text=text,

@@ -162,7 +162,7 @@ def _apart(fix: Choice, fixes: Sequence[Choice]) -> str:
 
 
 def _alone(f: Finding) -> Choice:
-    return Choice(title=f.diagnosis.title, where=whereabouts(f), findings=(f.id,))
+    return Choice(title=f.title, where=whereabouts(f), findings=(f.id,))
 
 
 def _others(findings: Sequence[Finding], besides: bool) -> Choice:

@@ -29,7 +29,7 @@ def title_of(findings: Sequence[Finding]) -> str:
 
 
 def _library(findings: Sequence[Finding]) -> str:
-    inside = [f.where.in_library.file for f in findings if f.where.in_library]
+    inside = [f.in_library.file for f in findings if f.in_library]
     names = Counter(path_in_package(file).partition("/")[0] for file in inside)
     (name, count), *_ = names.most_common(1) or [("", 0)]
     return shown(name.removesuffix(".py"), 40) if count >= MOST * len(findings) else ""

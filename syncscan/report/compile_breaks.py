@@ -11,7 +11,7 @@ from msgspec import Struct
 from syncscan.facts.compile_breaks import CompileBreak, compile_breaks
 from syncscan.model.analysis import Analysis
 from syncscan.model.compiled import CompileEvent, CompileKind
-from syncscan.report.document import about
+from syncscan.model.json_text import about
 from syncscan.report.host import TextTable
 
 SHOWN = 20
@@ -60,7 +60,7 @@ def table(analysis: Analysis) -> TextTable | None:
     record, breaks = analysis.trace.info.capture.compiled, joined(analysis)
     if record is None or not breaks:
         return None
-    titles = {f.id: f.diagnosis.title for f in analysis.findings}
+    titles = {f.id: f.title for f in analysis.findings}
     rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
     head = ("where", "consequence", "reason (from dynamo)", "the host waits there")
     return TextTable(TITLE, head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))

@@ -11,11 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-Range = Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)]
-
-
-def about(words: str) -> msgspec.Meta:
-    return msgspec.Meta(description=words)
+from syncscan.model.json_text import about
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from pathlib import PurePath
 import msgspec
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Counterpart, Finding
 from syncscan.model.habit import Basis
-from syncscan.model.likeness import Counterpart, Likeness
+from syncscan.model.likeness import Likeness
 from syncscan.report.phrases import figure, measurable, real, saving, spread, whereabouts
 from syncscan.report.units import duration, percent, times, within
 
@@ -135,7 +135,7 @@ def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
 
 def circumstances(finding: Finding, analysis: Analysis) -> Iterator[str]:
     """Yield how often a finding waits, or that it lies outside of the steps."""
-    if finding.diagnosis.intended and all(o.where.step is None for o in finding.occurrences):
+    if finding.intended and all(o.where.step is None for o in finding.occurrences):
         yield f"{finding.count} time{'s' * (finding.count != 1)} outside of the steps"
     else:
         yield _often(finding.per_step, analysis)
@@ -174,7 +174,7 @@ def _unseen(like: Likeness | None) -> Iterator[str]:
     if like is None or not like.unseen:
         return
     count = len(like.unseen)
-    named = "; ".join(f"{f.diagnosis.title} ({whereabouts(f)})" for f in like.unseen[:UNSEEN])
+    named = "; ".join(f"{f.title} ({whereabouts(f)})" for f in like.unseen[:UNSEEN])
     more = f"; and {count - UNSEEN} more" if count > UNSEEN else ""
     it = "1 finding that isn't here" if count == 1 else f"{count} findings that aren't here"
     yield f"{_name(like)} has {it}: {named}{more}."

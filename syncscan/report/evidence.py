@@ -44,17 +44,16 @@ def of_habit(analysis: Analysis, habit: Habit) -> Iterator[Block]:
     yield Sentence(strong(text.name))
     yield facts(_facts_of_habit(analysis, habit, text))
     yield from _texts(why=text.why, fix=text.fix, fine=text.when_fine)
-    how = [_HOW[habit.gain.basis]] if habit.gain else []
+    how = [_HOW[habit.basis]] if habit.basis else []
     yield Sentence(
         (*_recorded(analysis), ". ", " ".join([*how, *_unprofiled(analysis), "Habit "]), code(habit.id), "."), "dim"
     )
 
 
 def of_finding(analysis: Analysis, f: Finding) -> Iterator[Block]:
-    d = f.diagnosis
-    yield Sentence((place(places(f.where) or f.where.op or f.api), ": ", strong(d.title)))
+    yield Sentence((place(places(f) or f.op or f.call), ": ", strong(f.title)))
     yield facts(_facts(analysis, f))
-    yield from _texts(why=d.why, fix=d.fix, safe_to_remove=f"{USES[f.where.use]}.", fine=d.when_fine)
+    yield from _texts(why=f.why, fix=f.fix, safe_to_remove=f"{USES[f.value]}.", fine=f.when_fine)
     yield Sentence((*_recorded(analysis), ": ", " ".join([*_method(analysis, f), "Finding "]), code(f.id), "."), "dim")
     if f.suggested:
         yield Sentence(suggested_fix.caption(f.suggested))
@@ -67,22 +66,22 @@ def _texts(**texts: str) -> Iterator[Block]:
 
 
 def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, Words]]:
-    w, s = f.where, analysis.step
-    if w.source:
-        yield "line", (place(line_of(w.source)), f" {certainty(w.source)}")
-    if w.framework:
-        yield "waits in", place(f"{w.framework.file}:{w.framework.line} {w.framework.function}")
-    yield "scope", code(" > ".join(w.scope))
-    yield "module", code(" > ".join(w.module))
+    s = analysis.step
+    if f.source:
+        yield "line", (place(line_of(f.source)), f" {certainty(f.source)}")
+    if f.called_from:
+        yield "waits in", place(f"{f.called_from.file}:{f.called_from.line} {f.called_from.function}")
+    yield "scope", code(" > ".join(f.scope))
+    yield "module", code(" > ".join(f.module))
     yield "chain", code(" > ".join(chain(f)))
-    yield "when", (phase_of(w), code(w.thread))
+    yield "when", (phase_of(f), code(f.thread))
     yield "how often", f"{times(f.per_step)} ({f.count} in {s.count or 1} {'step' if s.count == 1 else 'steps'})"
     if not s.waits_withheld:
         yield "wait, measured", f"{share(f.wait_us, s)} per step{_wait_spread(f)}"
         yield "device idle after it, measured", f"{share(f.bubble_us, s)} per step"
     yield "gain, projected", projected(f, s)
     yield from _step(analysis)
-    yield "confidence", (f"{f.confidence.value} (rule ", code(f.rule), f", cause {f.diagnosis.cause.value})")
+    yield "confidence", (f"{f.confidence.value} (rule ", code(f.rule), f", cause {f.cause.value})")
 
 
 def _facts_of_habit(analysis: Analysis, h: Habit, text: HabitText) -> Iterator[tuple[str, Words]]:
@@ -106,7 +105,7 @@ def _step(analysis: Analysis) -> Iterator[tuple[str, Words]]:
 
 
 def _wait_spread(f: Finding) -> str:
-    waits = np.array([o.cost.wait_ns for o in f.occurrences], dtype=np.float64) / 1e3
+    waits = np.array([o.wait_ns for o in f.occurrences], dtype=np.float64) / 1e3
     if len(waits) < 2:
         return ""
     return f"; each {duration(median(waits))} ({duration(waits.min())} to {duration(waits.max())})"
@@ -144,8 +143,8 @@ _HOW = {
 
 def _method(analysis: Analysis, f: Finding) -> Iterator[str]:
     yield "A wait is the part of the call during which previously launched work still ran; API overhead is excluded."
-    if f.where.source:
-        yield _how_placed(f.where.source)
-    if f.gain:
+    if f.source:
+        yield _how_placed(f.source)
+    if f.recoverable_us is not None:
         yield "The gain is projected by replaying the step without this sync; a wait by itself isn't a loss."
     yield from _unprofiled(analysis)

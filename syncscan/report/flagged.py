@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.finding import Diagnosis, Finding, Severity
 from syncscan.model.fix import SourceEdit
 from syncscan.model.race import RaceText
 
@@ -33,7 +33,7 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     """Cost, reason and advice, for readers who see the title."""
     place: FilePosition | None = None
-    diagnosis: Diagnosis | None = None
+    diagnosis: Finding | Diagnosis | None = None
     """The rule's texts; None for a limit and a race."""
     race: RaceText | None = None
     """The texts on its kind of race; None for what is none."""

@@ -61,27 +61,26 @@ def place_of(source: Source | None) -> FilePosition | None:
 
 
 def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
-    d, w = f.diagnosis, f.where
-    library = f"It happens in {in_library(w)}" if w.in_library else ""
-    doubt = "" if w.source is None or w.source.exact else f"The line is uncertain: {certainty(w.source)}"
-    message = sentences(f"{what(f)} {measured(f, step)}", library, projected(f, step), d.fix, doubt)
-    inside = " > ".join(w.scope) or (w.source.function if w.source else "") or " > ".join(chain(f))
+    library = f"It happens in {in_library(f)}" if f.in_library else ""
+    doubt = "" if f.source is None or f.source.exact else f"The line is uncertain: {certainty(f.source)}"
+    message = sentences(f"{what(f)} {measured(f, step)}", library, projected(f, step), f.fix, doubt)
+    inside = " > ".join(f.scope) or (f.source.function if f.source else "") or " > ".join(chain(f))
     return FlaggedLine(
         rule=f.rule,
         severity=f.severity,
-        title=d.title,
+        title=f.title,
         message=message,
-        place=place_of(w.source),
-        diagnosis=d,
-        summary=f"{d.title}: {message}",
-        inside=(inside, "function" if w.source and not w.scope else "member"),
-        called_from=place_of(w.framework),
+        place=place_of(f.source),
+        diagnosis=f,
+        summary=f"{f.title}: {message}",
+        inside=(inside, "function" if f.source and not f.scope else "member"),
+        called_from=place_of(f.called_from),
         fingerprints={"syncscanFindingId/v1": f.id},
         figures=_figures(f),
         name=f"{what(f)} [{f.id}]",
-        group=w.source.file if w.source else " > ".join(w.scope) or "syncscan",
+        group=f.source.file if f.source else " > ".join(f.scope) or "syncscan",
         took_us=f.wait_us,
-        cost=f"{d.title}: {measured(f, step)}",
+        cost=f"{f.title}: {measured(f, step)}",
         details=_details(f, step),
         rows=(row,),
         changes=((suggested_fix.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
@@ -112,35 +111,31 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
 
 
 def _details(f: Finding, step: StepSummary) -> tuple[str, ...]:
-    d, source = f.diagnosis, f.where.source
+    source = f.source
     return (
-        f"{places(f.where)} {certainty(source) if source else ''}".rstrip(),
+        f"{places(f)} {certainty(source) if source else ''}".rstrip(),
         f"chain: {' > '.join(chain(f))}",
         projected(f, step),
-        f"why: {d.why}",
-        f"instead: {d.fix}",
-        f"safe to remove: {USES[f.where.use]}",
-        f"fine: {d.when_fine}",
+        f"why: {f.why}",
+        f"instead: {f.fix}",
+        f"safe to remove: {USES[f.value]}",
+        f"fine: {f.when_fine}",
     )
 
 
 def _figures(f: Finding) -> dict[str, Any]:
     figures: dict[str, Any] = {
-        "cause": f.diagnosis.cause.value,
+        "cause": f.cause.value,
         "confidence": f.confidence.value,
-        "phase": f.where.phase.value,
-        "owner": f.where.owner,
-        "value": f.where.use.value,
+        "phase": f.phase.value,
+        "owner": f.owner,
+        "value": f.value.value,
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
     }
-    if f.gain:
-        figures |= {
-            "recoverable_us": f.gain.recoverable_us,
-            "recoverable_range_us": f.gain.range_us,
-            "moved_us": f.gain.moved_us,
-        }
+    if f.recoverable_us is not None:
+        figures |= {name: getattr(f, name) for name in ("recoverable_us", "recoverable_range_us", "moved_us")}
     return figures
 
 

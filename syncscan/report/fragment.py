@@ -125,7 +125,7 @@ def _row(finding: FindingText, step: StepSummary) -> dict[str, Any]:
         "idle": finding.idle,
         "title": shown(finding.title, 120),
         "what": shown(finding.what, 120),
-        "place": shown(places(f.where), 120),
+        "place": shown(places(f), 120),
         "circumstances": ", ".join(finding.circumstances),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],
         "source": source.numbered(f.excerpt) if f.excerpt else [],
@@ -134,11 +134,11 @@ def _row(finding: FindingText, step: StepSummary) -> dict[str, Any]:
 
 
 def _facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    line = f.where.source
+    line = f.source
     return [
         *facts(f, step),
         ("line", certainty(line) if line else ""),
-        ("scope", " > ".join(f.where.scope)),
+        ("scope", " > ".join(f.scope)),
         ("chain", " > ".join(chain(f))),
         ("id", f.id),
     ]

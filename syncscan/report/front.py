@@ -269,12 +269,12 @@ class _Changes:
         us, (low, high) = self._state(above, remedy, rows)
         gain = max(0.0, before - us)
         parts = [limit / remedy.alone_us if remedy.alone_us else 0.0 for limit in remedy.range_us]
-        advice = habit.advice.do if habit else members[0].diagnosis.do
+        advice = habit.advice.do if habit else members[0].do
         if remedy.launches:
             compiled = f'torch.compile(model, mode="{remedy.launches}").'
             advice = f"{advice.removesuffix('.')}; {compiled}"
             if len(advice) > DO:
-                advice = f"{_CLAUSE.split(members[0].diagnosis.do)[0].removesuffix('.')}; {compiled}"
+                advice = f"{_CLAUSE.split(members[0].do)[0].removesuffix('.')}; {compiled}"
         return Change(
             gain=gain / self.base,
             gain_low=min(1.0, parts[0]) * gain / self.base,
@@ -350,7 +350,7 @@ class _Changes:
             return f"compiled alone: {_time(compiled.us, compiled.range_us, self.base)}; {syncs}" if compiled else syncs
         if len(members) < 2:
             return ""
-        most = max((f.gain.recoverable_us for f in members if f.gain), default=0.0)
+        most = max(f.recoverable_us or 0.0 for f in members)
         return f"each alone gains {'at most ' if most >= LEAST * self.base else ''}{_share(most, self.base)}"
 
 
@@ -383,7 +383,7 @@ def _unprojected(analysis: Analysis) -> tuple[Change, ...]:
             gain=None,
             amount=text.saves,
             place=place_of_syncs([f]),
-            do=f.diagnosis.do,
+            do=f.do,
             rule=f.rule,
             findings=(f.id,),
         )
@@ -481,7 +481,7 @@ def _verdict(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | N
 def _of_syncs(analysis: Analysis, changes: Sequence[Change]) -> str:
     first = changes[0] if changes and changes[0].findings else None
     members = _removed(analysis, [first]) if first else real(analysis.findings)
-    causes = {f.diagnosis.cause for f in members}
+    causes = {f.cause for f in members}
     places = len(real(analysis.findings))
     waits = f"waits for {_AWAITED[causes.pop()]}" if len(causes) == 1 else "waits"
     several = f" in {places} places" if places > 1 else ""

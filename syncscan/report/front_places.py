@@ -85,18 +85,17 @@ def place_of_syncs(members: Sequence[Finding]) -> str:
 
 def _subject(f: Finding) -> str:
     """Return what waits, in a word or two: `.item()` of the title `.item() waits for a number`, else the op."""
-    subject, verb, _ = f.diagnosis.title.partition(" waits")
+    subject, verb, _ = f.title.partition(" waits")
     if verb and len(subject) <= 24:
         return subject
-    return (f.where.op or f.api).removeprefix("aten::").partition(":")[0]
+    return (f.op or f.call).removeprefix("aten::").partition(":")[0]
 
 
 def short_line(f: Finding) -> str:
     """Return a finding's line, of a library with its package: `train.py:12`, `timm/utils/agc.py:30`."""
-    at = f.where
-    if at.in_loop and at.in_library:
-        return _line(at.in_library, in_package=True)
-    return _line(at.source) or _line(at.in_library, in_package=True)
+    if f.in_loop and f.in_library:
+        return _line(f.in_library, in_package=True)
+    return _line(f.source) or _line(f.in_library, in_package=True)
 
 
 def _line(source: Source | None, in_package: bool = False) -> str:

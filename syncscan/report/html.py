@@ -380,17 +380,16 @@ def _nothing_found(analysis: Analysis, story: Story) -> str:
 
 def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
     f = finding.of
-    d, w = f.diagnosis, f.where
     return {
         "number": finding.number,
         "severity": f.severity.value,
         "rank": _RANK[f.severity] * 1000 - finding.number,
         "title": shown(finding.title, 200),
         "place": shown(finding.where, 200),
-        "cause": d.cause.value,
-        "phase": w.phase.value,
-        "owner": shown(w.owner, 40),
-        "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
+        "cause": f.cause.value,
+        "phase": f.phase.value,
+        "owner": shown(f.owner, 40),
+        "scope": shown(" > ".join(f.scope), 120) or "(no scope)",
         "without": page.projected.get(((finding.number,), "")),
         "per_step": f.per_step,
         "wait_us": f.wait_us,
@@ -403,9 +402,9 @@ def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
         "projection": shown(projected(f, page.analysis.step), 900),
         "source": _source(f.excerpt) if f.excerpt else None,
         "suggested": _suggested(f.suggested) if f.suggested else None,
-        "why": shown(d.why, 1500),
-        "fix": shown(d.fix, 1500),
-        "when_fine": shown(d.when_fine, 1500),
+        "why": shown(f.why, 1500),
+        "fix": shown(f.fix, 1500),
+        "when_fine": shown(f.when_fine, 1500),
         "evidence": _evidence(f, page.analysis.step),
         "count": f.count,
         "occurrences": _occurrences(f, page) if page.story.timed else [],
@@ -433,27 +432,26 @@ def _suggested(change: Suggested) -> dict[str, Any]:
 
 def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:
     """Return the four numbers of a finding, means per step, each with its label and its style if projected."""
-    gain = finding.of.gain
+    moved = finding.of.moved_us
     return [
         ("wait", finding.waits, ""),
         ("idle after", finding.idle, ""),
-        ("moved", duration(gain.moved_us) if gain else "–", "projected-text"),
+        ("moved", "–" if moved is None else duration(moved), "projected-text"),
         ("recoverable", finding.saves, "projected-text"),
     ]
 
 
 def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    w = f.where
     rows = [
         ("rule", f"{f.rule} · {f.id}"),
-        ("line", f"{place(w.source)}, {certainty(w.source)}" if w.source else ""),
-        ("waits in", f"{place(w.framework)} {w.framework.function}" if w.framework else ""),
+        ("line", f"{place(f.source)}, {certainty(f.source)}" if f.source else ""),
+        ("waits in", f"{place(f.called_from)} {f.called_from.function}" if f.called_from else ""),
         ("chain", " › ".join(chain(f))),
-        ("scope", " › ".join(w.scope)),
-        ("module", " › ".join(w.module)),
-        ("thread", w.thread),
+        ("scope", " › ".join(f.scope)),
+        ("module", " › ".join(f.module)),
+        ("thread", f.thread),
         ("confidence", f.confidence.value),
-        ("safe to remove", USES[w.use]),
+        ("safe to remove", USES[f.value]),
         ("measured", _measured_text(f, step)),
     ]
     return [(label, shown(value)) for label, value in rows if value]
@@ -465,15 +463,15 @@ def _measured_text(f: Finding, step: StepSummary) -> str:
 
 
 def _occurrences(f: Finding, page: _Page) -> list[dict[str, Any]]:
-    costly = sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns))[:MAX_OCCURRENCES]
+    costly = sorted(f.occurrences, key=lambda o: -(o.wait_ns + o.bubble_ns))[:MAX_OCCURRENCES]
     begins = {s.number: s.ts for s in page.analysis.trace.steps}
     return [
         {
             "step": "–" if o.where.step is None else o.where.step,
-            "at": (o.sync.ts - begins.get(-1 if o.where.step is None else o.where.step, page.origin)) / 1e3,
-            "ns": o.sync.ts - page.origin,
-            "wait_us": o.cost.wait_ns / 1e3,
-            "bubble_us": o.cost.bubble_ns / 1e3,
+            "at": (o.ts - begins.get(-1 if o.where.step is None else o.where.step, page.origin)) / 1e3,
+            "ns": o.ts - page.origin,
+            "wait_us": o.wait_ns / 1e3,
+            "bubble_us": o.bubble_ns / 1e3,
         }
         for o in costly
     ]

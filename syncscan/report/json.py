@@ -11,10 +11,10 @@ from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import earlier_work, later_work
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Confidence, Finding
+from syncscan.model.finding import Confidence, Finding, FindingFacts
 from syncscan.model.habit import Basis
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
-from syncscan.model.json_text import indented
+from syncscan.model.json_text import Range, about, indented
 from syncscan.model.likeness import Likeness
 from syncscan.model.program_run import ProgramRun, RunPhase
 from syncscan.model.projection import RemovalGroup
@@ -27,10 +27,9 @@ from syncscan.model.trace import Category, Trace, Vendor
 from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
 from syncscan.report.compile_breaks import CompileDocument, compile_document
-from syncscan.report.document import Document, Range, about
+from syncscan.report.document import Document
 from syncscan.report.dry_run import sizes
 from syncscan.report.finding_json import (
-    FindingDocument,
     HabitDocument,
     RaceDocument,
     finding_document,
@@ -202,7 +201,7 @@ class RunPhaseDocument(RunPhase, frozen=True, kw_only=True):
     """A phase, of a dry run with what would wait in it."""
 
     verdict: Annotated[str, about("empty for a recording")]
-    findings: tuple[FindingDocument, ...]
+    findings: tuple[FindingFacts, ...]
 
 
 class RunDocument(ProgramRun, frozen=True, kw_only=True):
@@ -220,7 +219,7 @@ class AnalysisDocument(Document, frozen=True):
     step: StepDocument
     dry_run: Annotated[DryRunDocument | None, about("None for a recording")]
     compiled: Annotated[CompileDocument | None, about("None without --explain-compile")]
-    findings: Annotated[tuple[FindingDocument, ...], about("sorted by saving, then by wait")]
+    findings: Annotated[tuple[FindingFacts, ...], about("sorted by saving, then by wait")]
     races: Annotated[tuple[RaceDocument, ...], about("races found by a dry run: unordered uses of the same memory")]
     groups: tuple[RemovalGroup, ...]
     habits: tuple[HabitDocument, ...]
@@ -363,7 +362,7 @@ def _like(like: Likeness) -> LikenessDocument:
 
 
 def _unseen(f: Finding) -> UnseenDocument:
-    gain = f.gain.recoverable_us if f.gain else None
+    gain = f.recoverable_us
     return UnseenDocument(id=f.id, where=whereabouts(f), wait_us=f.wait_us, recoverable_us=gain)
 
 

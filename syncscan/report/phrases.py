@@ -194,8 +194,8 @@ def sentences(*parts: str) -> str:
 
 def what(f: Finding) -> str:
     """Return the op and its innermost scope: `aten::nonzero in mask`."""
-    op = f.where.op or f.api
-    return f"{op} in {f.where.scope[-1]}" if f.where.scope else op
+    op = f.op or f.call
+    return f"{op} in {f.scope[-1]}" if f.scope else op
 
 
 def line(source: Source) -> int:
@@ -214,23 +214,23 @@ def place(source: Source | None) -> str:
     return f"{source.function}() in {source.file}"
 
 
-def places(attribution: Attribution) -> str:
+def places(f: Finding) -> str:
     """Return the user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without both.
 
     A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
     """
-    user, library = place(attribution.source), in_library(attribution)
+    user, library = place(f.source), in_library(f)
     if not (user and library):
         return user or library
-    return f"{library}, from {user}" if attribution.in_loop else f"{user}, inside {library}"
+    return f"{library}, from {user}" if f.in_loop else f"{user}, inside {library}"
 
 
 def whereabouts(f: Finding) -> str:
-    parts = (places(f.where), " › ".join(f.where.scope[-2:]), f.where.op)
+    parts = (places(f), " › ".join(f.scope[-2:]), f.op)
     return " · ".join(part for part in parts if part)
 
 
-def in_library(where: Attribution) -> str:
+def in_library(where: Finding | Attribution) -> str:
     """Return the library's line relative to its package: `transformers/trainer.py:1847`; empty for the user's own."""
     source = where.in_library
     return place(replace(source, file=path_in_package(source.file))) if source else ""
@@ -245,9 +245,9 @@ USES = {
 """Whether a wait is safe to remove, by what the host does with the value."""
 
 
-def phase_of(where: Attribution) -> str:
+def phase_of(f: Finding) -> str:
     """Return the part of the training step that a finding is in, as `forward, `; empty without one."""
-    return "" if where.phase is Phase.OTHER else f"{where.phase.value}, "
+    return "" if f.phase is Phase.OTHER else f"{f.phase.value}, "
 
 
 def certainty(source: Source) -> str:
@@ -260,17 +260,17 @@ def certainty(source: Source) -> str:
 
 def chain(f: Finding) -> tuple[str, ...]:
     """Return the ops from the outermost one to the runtime call that waits."""
-    return (*f.where.op_stack, f.api)
+    return (*f.op_stack, f.call)
 
 
 def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
     return [
         ("measured", measured(f, step)),
         ("projected", projected(f, step)),
-        ("why", f.diagnosis.why),
-        ("fix", f.diagnosis.fix),
-        ("safe to remove", USES[f.where.use]),
-        ("fine", f.diagnosis.when_fine),
+        ("why", f.why),
+        ("fix", f.fix),
+        ("safe to remove", USES[f.value]),
+        ("fine", f.when_fine),
     ]
 
 
@@ -281,8 +281,8 @@ def worth_more_compiled(compiled_us: float | None, now_us: float) -> TypeGuard[f
 
 def once_compiled(f: Finding, step: StepSummary) -> str:
     """Return the saving in a compiled step, as `28.0 ms (89%) once compiled`; empty unless it is larger than now."""
-    us, replayed_us = f.gain.once_compiled_us if f.gain else None, replayed(step)
-    if f.gain is None or us is None or not measurable(us - f.gain.recoverable_us, replayed_us):
+    us, replayed_us = f.once_compiled_us, replayed(step)
+    if us is None or not measurable(us - (f.recoverable_us or 0.0), replayed_us):
         return ""
     then = "if the network is compiled (reduce-overhead) and all other syncs are removed"
     return f"{duration(us)} ({percent(us, replayed_us)}) {then}"
@@ -304,16 +304,16 @@ def measured(f: Finding, step: StepSummary) -> str:
 
 def projected(f: Finding, step: StepSummary) -> str:
     """Return the gain of removing a finding, with its range and what would move; empty without a projection."""
-    if f.gain is None:
+    us, limits, replayed_us = f.recoverable_us, f.recoverable_range_us, replayed(step)
+    if us is None or limits is None:
         return ""
-    us, replayed_us = f.gain.recoverable_us, replayed(step)
     part = f"{percent(us, replayed_us)}; " if measurable(us, replayed_us) else ""
     often = " per step" if measurable(us, replayed_us) else " of the step"
-    saves = f"Removing it would save {saving(us, replayed_us, f.gain.range_us)}{often}"
-    if measurable(f.gain.range_us[1], replayed_us):
-        saves += f" ({part}{spread(f.gain.range_us, replayed_us)})"
-    if f.gain.moved_us >= 0.01 * f.wait_us:
-        saves += f"; {duration(f.gain.moved_us)} of the wait would move to the next sync"
+    saves = f"Removing it would save {saving(us, replayed_us, limits)}{often}"
+    if measurable(limits[1], replayed_us):
+        saves += f" ({part}{spread(limits, replayed_us)})"
+    if f.moved_us is not None and f.moved_us >= 0.01 * f.wait_us:
+        saves += f"; {duration(f.moved_us)} of the wait would move to the next sync"
     if once := once_compiled(f, step):
         saves += f"; {once}"
-    return sentences(saves, f.gain.untold) if f.gain.untold else saves
+    return sentences(saves, f.untold) if f.untold else saves

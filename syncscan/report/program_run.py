@@ -192,7 +192,7 @@ def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
 
 def _wait(f: Finding, phase: RunPhase) -> str:
     often = "once" if f.per_step == 1 else f"{f.per_step:.3g} times"
-    return f"{f.diagnosis.title} ({whereabouts(f)}), {often} {'a round' if phase.rounds else 'each time'}"
+    return f"{f.title} ({whereabouts(f)}), {often} {'a round' if phase.rounds else 'each time'}"
 
 
 def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:

@@ -104,7 +104,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
     members = [findings[id] for id in remedy.findings]
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
     more = f", and {len(members) - 1} more, removed together" if len(members) > 1 else ""
-    fixes = [habit.advice.fix] if habit else [f.diagnosis.fix for _, f in members]
+    fixes = [habit.advice.fix] if habit else [f.fix for _, f in members]
     pair = ""
     if remedy.launches and analysis.states:
         more, pair = "", states.sentence(analysis.states, [f for _, f in members])
@@ -142,7 +142,7 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"
     return RemedyText(
         number=number,
-        what=f.diagnosis.title,
+        what=f.title,
         where=whereabouts(f),
         members=(_member(findings[f.id][0], f),),
         habit="",
@@ -151,12 +151,12 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         saves=saves,
         doubt=doubt,
         left="",
-        fix=f.diagnosis.fix,
+        fix=f.fix,
     )
 
 
 def _member(number: int, f: Finding) -> RemovedSync:
-    return RemovedSync(id=f.id, number=number, title=f.diagnosis.title, where=whereabouts(f))
+    return RemovedSync(id=f.id, number=number, title=f.title, where=whereabouts(f))
 
 
 def _places(members: Sequence[Finding]) -> str:
@@ -197,7 +197,7 @@ def _alone(members: Sequence[Finding], step_us: float) -> str:
     """Return what the best of several syncs saves without the others; empty for one."""
     if len(members) < 2:
         return ""
-    gains = ((f.gain.recoverable_us, f.gain.range_us) for f in members if f.gain)
+    gains = ((f.recoverable_us or 0.0, f.recoverable_range_us) for f in members if f.recoverable_range_us)
     us, limits = max(gains, default=(0.0, (0.0, 0.0)))
     return f"each alone {'at most ' if measurable(us, step_us) else ''}{saving(us, step_us, limits)}"
 

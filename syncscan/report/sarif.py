@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.finding import Diagnosis, Finding, Severity
 from syncscan.model.fix import SourceEdit
 from syncscan.model.json_text import indented
 from syncscan.model.race import RaceText
@@ -71,7 +71,7 @@ def _texts(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rule(d: Diagnosis) -> dict[str, Any]:
+def _rule(d: Finding | Diagnosis) -> dict[str, Any]:
     return {
         "id": d.rule,
         "name": _name(d.rule),

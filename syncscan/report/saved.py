@@ -23,7 +23,7 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
 def _collect(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
     trace = analysis.whole or analysis.trace
     source_texts = trace.info.kept.sources if trace.info.kept else sources
-    newer = {f.where.source.file for f in analysis.findings if f.where.source and f.excerpt and f.excerpt.newer}
+    newer = {f.source.file for f in analysis.findings if f.source and f.excerpt and f.excerpt.newer}
     return Saved(
         asked=_options(analysis),
         sources=strict_value(dict(source_texts)),

@@ -71,9 +71,9 @@ def _these(breaking: Sequence[Finding]) -> str:
 
 
 def _function(breaking: Sequence[Finding]) -> str:
-    where = breaking[0].where
-    name = where.source.function if where.source else ""
-    module = where.module[-1] if where.module else ""
+    first = breaking[0]
+    name = first.source.function if first.source else ""
+    module = first.module[-1] if first.module else ""
     full = ".".join(part for part in (module, name) if part)
     return f"`{full}`" if full else "the network"
 

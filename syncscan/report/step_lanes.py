@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.finding import Occurrence
+from syncscan.model.finding import SyncPoint
 from syncscan.model.habit import Change
 from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.projection import Blocked, Schedule
@@ -91,17 +91,17 @@ def _device(analysis: Analysis) -> int:
     return devices[0].device if devices else (work[0] if work else 0)
 
 
-def _waits(analysis: Analysis, now: Schedule) -> list[Occurrence]:
+def _waits(analysis: Analysis, now: Schedule) -> list[SyncPoint]:
     """Return the step's sync points on its own threads, in time order."""
-    points = [o for f in analysis.findings for o in f.occurrences if o.sync.track in now.tracks]
-    return sorted((o for o in points if now.begin <= o.sync.ts < now.end), key=lambda o: o.sync.ts)
+    points = [o for f in analysis.findings for o in f.occurrences if o.track in now.tracks]
+    return sorted((o for o in points if now.begin <= o.ts < now.end), key=lambda o: o.ts)
 
 
-def _wait_of(o: Occurrence, begin: int) -> Iterator[Piece]:
-    since, woken = o.sync.ts - begin, o.sync.ts + o.cost.wait_ns - begin
-    label = f"{o.sync.diagnosis.title}: waits {duration(o.cost.wait_ns / 1e3)}"
-    if o.sync.end - begin > woken:
-        yield Piece(woken, o.sync.end - begin, "call", label)
+def _wait_of(o: SyncPoint, begin: int) -> Iterator[Piece]:
+    since, woken = o.ts - begin, o.ts + o.wait_ns - begin
+    label = f"{o.diagnosis.title}: waits {duration(o.wait_ns / 1e3)}"
+    if o.end - begin > woken:
+        yield Piece(woken, o.end - begin, "call", label)
     if woken > since:
         yield Piece(since, woken, "sync", label)
 
@@ -131,13 +131,11 @@ def _within(piece: Piece, now: Schedule) -> Piece:
 
 def _bubbles(analysis: Analysis, now: Schedule, device: int) -> Iterator[Piece]:
     work = analysis.trace.cached(DeviceWork).of(device)
-    waits = [o for o in _waits(analysis, now) if o.sync.device == device and o.cost.bubble_ns > 0]
-    begins = work.idle_from(np.array([o.sync.released for o in waits], np.int64)).tolist()
+    waits = [o for o in _waits(analysis, now) if o.device == device and o.bubble_ns > 0]
+    begins = work.idle_from(np.array([o.released for o in waits], np.int64)).tolist()
     for begin, o in zip(begins, waits, strict=True):
-        idle = duration(o.cost.bubble_ns / 1e3)
-        piece = Piece(
-            begin - now.begin, begin + o.cost.bubble_ns - now.begin, "bubble", f"the device is idle for {idle}"
-        )
+        idle = duration(o.bubble_ns / 1e3)
+        piece = Piece(begin - now.begin, begin + o.bubble_ns - now.begin, "bubble", f"the device is idle for {idle}")
         if piece.begin < now.end - now.begin:
             yield _within(piece, now)
 
@@ -188,7 +186,7 @@ def _blocked(blocked: Blocked, analysis: Analysis, begin: int) -> Piece:
         look = "queue" if blocked.recorded == NONE else "sync"
         label = f"the launch queue is full: the host waits {took}" if look == "queue" else f"waits {took}"
     else:
-        look, label = "sync", f"{analysis.findings[blocked.finding].diagnosis.title}: waits {took}"
+        look, label = "sync", f"{analysis.findings[blocked.finding].title}: waits {took}"
     return Piece(blocked.begin - begin, blocked.end - begin, look, label)
 
 
@@ -198,13 +196,13 @@ def _blocked(blocked: Blocked, analysis: Analysis, begin: int) -> Piece:
 def causes(analysis: Analysis, now: Schedule) -> Iterator[Arrow]:
     """Yield from each long wait to the idle time behind it."""
     device, least = _device(analysis), NOTABLE * (now.end - now.begin)
-    waits = [o for o in _waits(analysis, now) if o.cost.bubble_ns >= least and o.sync.device == device]
+    waits = [o for o in _waits(analysis, now) if o.bubble_ns >= least and o.device == device]
     work = analysis.trace.cached(DeviceWork).of(device)
-    for o in sorted(waits, key=lambda o: -o.cost.bubble_ns)[:MAX_ARROWS]:
-        (idle,) = work.idle_from(np.array([o.sync.released], np.int64)).tolist()
-        woken = min(o.sync.ts + o.cost.wait_ns, now.end) - now.begin
-        middle = min(idle + o.cost.bubble_ns / 2, now.end) - now.begin
-        yield Arrow("idle", woken, middle, f"idle {duration(o.cost.bubble_ns / 1e3)}")
+    for o in sorted(waits, key=lambda o: -o.bubble_ns)[:MAX_ARROWS]:
+        (idle,) = work.idle_from(np.array([o.released], np.int64)).tolist()
+        woken = min(o.ts + o.wait_ns, now.end) - now.begin
+        middle = min(idle + o.bubble_ns / 2, now.end) - now.begin
+        yield Arrow("idle", woken, middle, f"idle {duration(o.bubble_ns / 1e3)}")
 
 
 def moves(analysis: Analysis, now: Schedule, plan: Schedule, removed: set[str]) -> Iterator[Arrow]:

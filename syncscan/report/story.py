@@ -236,13 +236,13 @@ def _summary(analysis: Analysis, entries: Sequence[RemedyText]) -> str:
     obstacles = states.in_the_way(analysis, removed=bool(pair))
     if not pair:
         return sentences(summary(analysis), obstacles)
-    several = len([f for f in analysis.findings if not f.diagnosis.intended]) > len(entries[0].members)
+    several = len([f for f in analysis.findings if not f.intended]) > len(entries[0].members)
     return sentences(pair, summary(analysis) if several else "", obstacles)
 
 
 def _without_lines(analysis: Analysis) -> str:
     """Return how to get lines where no sync has one; empty where one has, or nothing waits."""
-    if not analysis.findings or any(f.where.source for f in analysis.findings):
+    if not analysis.findings or any(f.source for f in analysis.findings):
         return ""
     return "No source lines: record with syncscan profile, or with_stack=True for functions."
 
@@ -310,18 +310,19 @@ def _then(analysis: Analysis, entries: tuple[RemedyText, ...]) -> str:
 
 
 def _doubt(f: Finding, step_us: float) -> str:
-    return spread(f.gain.range_us, step_us) if f.gain and measurable(f.gain.range_us[1], step_us) else ""
+    limits = f.recoverable_range_us
+    return spread(limits, step_us) if limits and measurable(limits[1], step_us) else ""
 
 
 def _share(f: Finding, step_us: float) -> str:
-    known = f.gain is not None and measurable(f.gain.recoverable_us, step_us)
-    return percent(f.gain.recoverable_us, step_us) if f.gain and known else ""
+    us = f.recoverable_us
+    return percent(us, step_us) if us is not None and measurable(us, step_us) else ""
 
 
 def _figures(f: Finding, analysis: Analysis) -> dry_run.Figures:
-    replayed_us = replayed(analysis.step)
+    us, replayed_us = f.recoverable_us, replayed(analysis.step)
     return dry_run.Figures(
-        saves=saving(f.gain.recoverable_us, replayed_us, f.gain.range_us) if f.gain else NOT_PROJECTED,
+        saves=NOT_PROJECTED if us is None else saving(us, replayed_us, f.recoverable_range_us),
         share=_share(f, replayed_us),
         doubt=_doubt(f, replayed_us),
         waits=waited(f.wait_us, analysis.step),
@@ -331,9 +332,9 @@ def _figures(f: Finding, analysis: Analysis) -> dry_run.Figures:
 
 def _circumstances(f: Finding, analysis: Analysis) -> Iterator[str]:
     timeless = dry_run.is_dry(analysis)
-    if f.diagnosis.intended and not timeless:
+    if f.intended and not timeless:
         yield "intended"
-    if f.where.phase is Phase.BACKWARD:
+    if f.phase is Phase.BACKWARD:
         yield "backward"
     if timeless:
         yield from dry_run.circumstances(f, analysis)
@@ -349,7 +350,7 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
         id=f.id,
         rule=f.rule,
         severity=f.severity,
-        title=f.diagnosis.title,
+        title=f.title,
         what=what(f),
         where=whereabouts(f),
         saves=costs.saves,

@@ -241,7 +241,7 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
 
 def _little(story: Story) -> list[FindingText]:
     """Return the findings that one line stands for: many that save too little, below others that save more."""
-    projected = [entry for entry in story.findings if entry.of.gain and not entry.share]
+    projected = [entry for entry in story.findings if entry.of.recoverable_us is not None and not entry.share]
     more = any(entry.share for entry in story.findings) or bool(story.habits)
     return projected if more and len(projected) >= causes.MANY else []
 
@@ -269,7 +269,7 @@ def _row(entry: FindingText | HabitText, terminal: Terminal) -> _Row:
 
 def _circumstances(finding: FindingText, terminal: Terminal) -> tuple[Text, ...]:
     f = finding.of
-    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60), *map(Text, finding.circumstances)]
+    parts = [_place(f, terminal), _text(" › ".join(f.scope[-1:]), 60), *map(Text, finding.circumstances)]
     return tuple(part for part in parts if part)
 
 
@@ -372,11 +372,11 @@ def _place(f: Finding, terminal: Terminal) -> Text:
 
 
 def _where(f: Finding) -> str:
-    library = f.where.in_library
-    user, inner = _short(f.where.source), _short(library, in_package=True)
+    library = f.in_library
+    user, inner = _short(f.source), _short(library, in_package=True)
     if not (user and inner):
         return user or inner
-    return f"{inner}, from {user}" if f.where.in_loop else f"{user}, inside {inner}"
+    return f"{inner}, from {user}" if f.in_loop else f"{user}, inside {inner}"
 
 
 def _short(source: Source | None, in_package: bool = False) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.finding import Occurrence
+from syncscan.model.finding import SyncPoint
 from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
@@ -141,7 +141,7 @@ def _kinds(analysis: Analysis) -> Int64:
     kinds[trace.named(is_loader) & trace.is_category(*HOST)] = INPUT
     kinds[trace.named(is_collective_kernel) & trace.is_category(*DEVICE)] = COMMUNICATION
     kinds[trace.named(is_host_collective) & trace.is_category(*HOST)] = COMMUNICATION
-    kinds[[row for f in analysis.findings for o in f.occurrences for row in o.sync.calls]] = SYNC_CALL
+    kinds[[row for f in analysis.findings for o in f.occurrences for row in o.calls]] = SYNC_CALL
     return kinds
 
 
@@ -170,31 +170,31 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
 def _syncs(analysis: Analysis, groups: Sequence[LaneGroup], origin: int) -> dict[str, Any]:
     """Return sync points as columns ordered by time, and the device's idle time behind them."""
     occurrences = [(o, number) for number, f in enumerate(analysis.findings) for o in f.occurrences]
-    occurrences.sort(key=lambda pair: -(pair[0].cost.wait_ns + pair[0].cost.bubble_ns))
+    occurrences.sort(key=lambda pair: -(pair[0].wait_ns + pair[0].bubble_ns))
     host = {g.track: at for at, g in enumerate(groups) if g.device == NONE}
-    occurrences = [pair for pair in occurrences if pair[0].sync.track in host][:MAX_SYNCS]
-    occurrences.sort(key=lambda pair: pair[0].sync.ts)
-    points = [o.sync for o, _ in occurrences]
+    occurrences = [pair for pair in occurrences if pair[0].track in host][:MAX_SYNCS]
+    occurrences.sort(key=lambda pair: pair[0].ts)
+    points = [o for o, _ in occurrences]
     return {
         "start": pack([max(p.ts - origin, 0) for p in points], delta=True),
         "dur": pack([max(p.end - p.ts, 0) for p in points]),
-        "wait": pack([max(o.cost.wait_ns, 0) for o, _ in occurrences]),
-        "bubble": pack([max(o.cost.bubble_ns, 0) for o, _ in occurrences]),
+        "wait": pack([max(o.wait_ns, 0) for o, _ in occurrences]),
+        "bubble": pack([max(o.bubble_ns, 0) for o, _ in occurrences]),
         "finding": pack([number for _, number in occurrences]),
         "group": pack([host[p.track] for p in points]),
         "idle": _idle(analysis.trace, [o for o, _ in occurrences], groups, origin),
     }
 
 
-def _idle(trace: Trace, occurrences: Sequence[Occurrence], groups: Sequence[LaneGroup], origin: int) -> dict[str, str]:
+def _idle(trace: Trace, occurrences: Sequence[SyncPoint], groups: Sequence[LaneGroup], origin: int) -> dict[str, str]:
     """Return the bubbles as columns: each begins when its sync point's wait is over and the device has no work."""
     work = trace.cached(DeviceWork)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
     parts: list[tuple[int, int, int, int]] = []
     for device, number in group.items():
-        of_device = [(at, o) for at, o in enumerate(occurrences) if o.sync.device == device and o.cost.bubble_ns > 0]
-        begins = work.of(device).idle_from(np.array([o.sync.released for _, o in of_device], np.int64)).tolist()
-        parts += [(begin, o.cost.bubble_ns, at, number) for begin, (at, o) in zip(begins, of_device, strict=True)]
+        of_device = [(at, o) for at, o in enumerate(occurrences) if o.device == device and o.bubble_ns > 0]
+        begins = work.of(device).idle_from(np.array([o.released for _, o in of_device], np.int64)).tolist()
+        parts += [(begin, o.bubble_ns, at, number) for begin, (at, o) in zip(begins, of_device, strict=True)]
     columns = list(zip(*sorted(parts), strict=True)) if parts else [(), (), (), ()]
     return {
         "start": pack([t - origin for t in columns[0]], delta=True),

@@ -8,7 +8,7 @@ import numpy as np
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.finding import Finding, SyncPoint
 from syncscan.model.interval import Interval, union_of
 from syncscan.model.projection import Schedule, StepAfter
 from syncscan.model.trace import Step, Trace
@@ -38,7 +38,7 @@ def home_step(analysis: Analysis) -> Step | None:
     if not steps:
         return None
     for f in analysis.findings:
-        at = f.costliest.sync.ts
+        at = f.costliest.ts
         around = next((s for s in steps if s.ts <= at < s.end), None)
         if around:
             return around
@@ -86,16 +86,16 @@ def _wanted(analysis: Analysis, extent: Interval, first: Interval) -> list[Inter
     ]
 
 
-def _costly(findings: Sequence[Finding]) -> list[Occurrence]:
+def _costly(findings: Sequence[Finding]) -> list[SyncPoint]:
     """Return the costliest sync point of each finding, then the second of each, and so on."""
-    ranked = [sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns)) for f in findings]
+    ranked = [sorted(f.occurrences, key=lambda o: -(o.wait_ns + o.bubble_ns)) for f in findings]
     return [r[k] for k in range(MAX_KEPT) for r in ranked if k < len(r)][: 4 * MAX_KEPT]
 
 
-def _around(o: Occurrence, whole: Interval) -> Interval:
-    length = o.sync.end - o.sync.ts + o.cost.bubble_ns
+def _around(o: SyncPoint, whole: Interval) -> Interval:
+    length = o.end - o.ts + o.bubble_ns
     pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
-    return Interval(max(whole.begin, o.sync.ts - pad), min(whole.end, o.sync.ts + length + pad))
+    return Interval(max(whole.begin, o.ts - pad), min(whole.end, o.ts + length + pad))
 
 
 def _count(starts: Int64, intervals: list[Interval]) -> int:

@@ -57,7 +57,7 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[LaneGroup]:
     rows = np.flatnonzero(trace.is_category(*_ON_HOST))
     tracks, counts = np.unique(s.track[rows], return_counts=True)
     steps = {step.track for step in trace.steps}
-    waiting = {o.sync.track for f in findings for o in f.occurrences}
+    waiting = {o.track for f in findings for o in f.occurrences}
     launching = set(s.track[trace.is_category(*CALLS)].tolist())
     ranked = sorted(
         zip(tracks.tolist(), counts.tolist(), strict=True),

@@ -70,8 +70,8 @@ def remaining(trace: Trace, plan: Schedule) -> Int64:
 
 
 def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
-    gains = (analysis.findings[number].gain for number in removed)
-    return next((shown(gain.untold, 300) for gain in gains if gain and gain.untold), "")
+    untold = (analysis.findings[number].untold for number in removed)
+    return shown(next(filter(None, untold), ""), 300)
 
 
 def why_none(analysis: Analysis, steps: Sequence[ProjectedStep]) -> str:
@@ -99,13 +99,13 @@ def _schedule(analysis: Analysis, removed: Sequence[int], everything: bool) -> S
         step = home_step(analysis)
         return analysis.schedule("all", at=step.ts if step else None)
     findings = [analysis.findings[number] for number in removed]
-    return analysis.schedule(*(f"id:{f.id}" for f in findings), at=findings[0].costliest.sync.ts)
+    return analysis.schedule(*(f"id:{f.id}" for f in findings), at=findings[0].costliest.ts)
 
 
 def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
     if everything and len(removed) > 1:
         return "both syncs" if len(removed) == 2 else f"all {len(removed)} syncs"
-    title = shown(analysis.findings[removed[0]].diagnosis.title, 70)
+    title = shown(analysis.findings[removed[0]].title, 70)
     return f"“{title}”" + (f" and {len(removed) - 1} more" if len(removed) > 1 else "")
 
 
@@ -140,7 +140,7 @@ def removed_in(analysis: Analysis, state: ProjectedState) -> tuple[int, ...]:
         return ()
     if state not in states.each:
         return tuple(n for n, f in enumerate(analysis.findings) if f.id in states.breaking)
-    return tuple(n for n, f in enumerate(analysis.findings) if not f.diagnosis.intended)
+    return tuple(n for n, f in enumerate(analysis.findings) if not f.intended)
 
 
 def _drawable(analysis: Analysis, states: States) -> Iterator[ProjectedState]:

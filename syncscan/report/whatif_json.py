@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import Struct
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.json_text import indented
+from syncscan.model.json_text import Range, about, indented
 from syncscan.model.projection import Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
-from syncscan.report.document import Document, Range, about
+from syncscan.report.document import Document
 from syncscan.report.phrases import steps_found
 from syncscan.report.story import story_of
 from syncscan.version import __version__

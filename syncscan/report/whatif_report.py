@@ -86,7 +86,7 @@ def _less(p: Projection) -> str:
 def _these(analysis: Analysis, p: Projection) -> str:
     if len(p.removed) == 1:
         return "one sync"
-    whole = {f.id for f in analysis.findings if not f.diagnosis.intended} <= set(p.removed)
+    whole = {f.id for f in analysis.findings if not f.intended} <= set(p.removed)
     return f"any of its {len(p.removed)} syncs" if whole else f"{len(p.removed)} syncs"
 
 

@@ -121,7 +121,7 @@ class _ServerState:
     def diagnostics(self, uri: str, path: str, text: str, folder: Path | None) -> list[Diagnostic]:
         """Return the diagnostics of a file, columns in characters, and keep what there is to say of each line."""
         warnings, findings = lint_text(path, text), self._findings(path, folder)
-        lines = {f.where.source.line for f in findings if f.where.source}
+        lines = {f.source.line for f in findings if f.source}
         reasons: dict[int, list[str]] = {}
         shown = []
         for finding in findings:
@@ -151,7 +151,7 @@ class _ServerState:
         analysis = self._newest(self._root or folder)
         if analysis is None:
             return []
-        return [f for f in analysis.findings if not f.diagnosis.intended and _is_of(f, path)]
+        return [f for f in analysis.findings if not f.intended and _is_of(f, path)]
 
     def _newest(self, folder: Path | None) -> Analysis | None:
         if self._looked or folder is None:
@@ -239,12 +239,12 @@ def of_finding(finding: Finding, step_us: float) -> Diagnostic:
     """Return a finding of a recording as an editor shows it, with its gain."""
     from lsprotocol import types
 
-    assert finding.where.source is not None
-    line = max(0, finding.where.source.line - 1)
-    gains = finding.gain is not None and measurable(finding.gain.recoverable_us, step_us)
+    assert finding.source is not None
+    line = max(0, finding.source.line - 1)
+    gains = measurable(finding.recoverable_us or 0.0, step_us)
     return types.Diagnostic(
         range=types.Range(types.Position(line, 0), types.Position(line, 10_000)),
-        message=f"{finding.diagnosis.title}: {_gain(finding, step_us)}",
+        message=f"{finding.title}: {_gain(finding, step_us)}",
         severity=types.DiagnosticSeverity.Warning if gains else types.DiagnosticSeverity.Information,
         code=finding.rule,
         source=NAME,
@@ -253,17 +253,17 @@ def of_finding(finding: Finding, step_us: float) -> Diagnostic:
 
 def _gain(finding: Finding, step_us: float) -> str:
     """Return `27% of the step (4.3 ms)`, or that nothing is gained."""
-    if finding.gain is None:
+    gain = finding.recoverable_us
+    if gain is None:
         return f"waits {duration(finding.wait_us)} per step; its gain isn't projected"
-    gain = finding.gain.recoverable_us
     if not measurable(gain, step_us):
         return f"waits {duration(finding.wait_us)} per step; removing it gains nothing measurable"
-    return f"{percent(gain, step_us)} of the step ({within(gain, finding.gain.range_us)})"
+    return f"{percent(gain, step_us)} of the step ({within(gain, finding.recoverable_range_us)})"
 
 
 def _is_of(finding: Finding, path: str) -> bool:
     """Return whether a finding lies in this file: its path, as recorded or below the program's folder, ends alike."""
-    source = finding.where.source
+    source = finding.source
     if source is None or not source.exact:
         return False
     named, here = source.file.replace("\\", "/"), path.replace("\\", "/")
@@ -271,7 +271,7 @@ def _is_of(finding: Finding, path: str) -> bool:
 
 
 def _reason(of: Finding | LintWarning) -> str:
-    diagnosis = of.diagnosis
+    diagnosis = of if isinstance(of, Finding) else of.diagnosis
     return f"**{diagnosis.title}** (`{diagnosis.rule}`)\n\n{diagnosis.why}\n\n**Instead:** {diagnosis.fix}"
 
 

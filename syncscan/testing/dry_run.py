@@ -72,7 +72,7 @@ class DryRun:
     @cached_property
     def syncs(self) -> list[GuardedSync]:
         """All that were seen, the rule of each known; once it is over."""
-        occurrences = [(o.sync.ts, f.rule) for f in self.analysis.findings for o in f.occurrences]
+        occurrences = [(o.ts, f.rule) for f in self.analysis.findings for o in f.occurrences]
         seen = [replace(sync, rule=_rule_at(met, occurrences)) for sync, met in self._taken]
         return [*(replace(sync, allowed=written_reason(sync)) for sync in seen), *self._guard.allowed]
 

@@ -66,7 +66,7 @@ def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSyn
     findings = [
         finding
         for finding in analysis.findings
-        if not finding.diagnosis.intended
+        if not finding.intended
         and not limit.reason(lines := _lines(finding))
         and not blocks & {(file, line) for file, line, _ in lines}
         and not ((comment := written.on(finding)) and comment.allows(finding.rule))
@@ -113,22 +113,20 @@ def _guarded_text(sync: GuardedSync, times: int) -> str:
 
 
 def _finding_text(finding: Finding) -> str:
-    source = finding.where.in_library or finding.where.source
-    place = (
-        f"{_shown_path(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.where.scope)
-    )
-    head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} per step, {duration(finding.wait_us)})"
-    user = finding.where.source
+    source = finding.in_library or finding.source
+    place = f"{_shown_path(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.scope)
+    head = f"{place}: {finding.title} ({finding.per_step:.4g} per step, {duration(finding.wait_us)})"
+    user = finding.source
     called = (
         [f"    called from {_shown_path(user.file)}:{user.line} in {user.function}"] if user and user != source else []
     )
-    ops = [f"    {' > '.join(finding.where.op_stack)}"] if finding.where.op_stack else []
-    fix = [f"fix: {finding.diagnosis.fix}", f"(syncscan explain {finding.rule})"]
+    ops = [f"    {' > '.join(finding.op_stack)}"] if finding.op_stack else []
+    fix = [f"fix: {finding.fix}", f"(syncscan explain {finding.rule})"]
     return "\n".join(map(printable, [head, *called, *ops, *_indent("\n".join(fix))]))
 
 
 def _lines(finding: Finding) -> list[tuple[str, int, str]]:
-    sources = (finding.where.source, finding.where.framework)
+    sources = (finding.source, finding.called_from)
     return [(source.file, source.line, source.function) for source in sources if source is not None]
 
 

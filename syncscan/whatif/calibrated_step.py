@@ -171,7 +171,7 @@ class CalibratedStep:
         )
 
     def _notes(self, findings: Sequence[Finding], bound: Bound) -> Iterator[str]:
-        if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
+        if any(f.removal is Removal.KERNELS for f in findings):
             yield "Kernels after a data-dependent shape are kept: a replacement may compute more or less."
         if findings and bound is Bound.DEVICE and self._slowdown:
             yield (

@@ -100,7 +100,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
-    waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
+    waits = cover_of([(o.ts, o.end) for f in findings for o in f.occurrences if o.end > o.ts])
     breaks = CompileBreaks(trace, findings, removed)
     pieces, eager = list[CompiledPiece](), list[CompiledPiece]()
     pieces_by_question = trace.cached(_KnownPieces)
@@ -139,7 +139,7 @@ def reach_of_graph(
     trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]
 ) -> Reach:
     """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
-    left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
+    left = [(o, f) for f in findings if f.id not in removed for o in f.occurrences]
     waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
     pieces, count, intervals = list[CompiledPiece](), 0, list[Interval]()
     for step in steps:
@@ -186,18 +186,18 @@ class CompileBreaks:
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
-        has_modules = any(f.where.module for f in findings)
+        has_modules = any(f.module for f in findings)
         self.trace = trace
         self.loops = SyncLoops(trace)
         self.inside: list[InnerSync] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
         for finding in findings:
-            inner = bool(finding.where.module) if has_modules else finding.where.source is None
+            inner = bool(finding.module) if has_modules else finding.source is None
             for o in finding.occurrences:
                 if not inner:
-                    self.outside.append(o.sync.ts)
+                    self.outside.append(o.ts)
                 elif finding.id not in removed:
-                    self.inside.append(InnerSync(o.sync.ts, finding, o.sync))
+                    self.inside.append(InnerSync(o.ts, finding, o))
         self.inside.sort(key=_time)
         self.outside.sort()
 
@@ -259,9 +259,9 @@ class CompileBreaks:
         holder = self.loops.holder([sync.sync for sync in syncs])
         if holder is not LoopHolder.UNKNOWN:
             return holder
-        where = syncs[0].finding.where
-        in_forward = where.source is None or where.source.function.startswith("forward")
-        return LoopHolder.NETWORK if len(where.module) < 2 and in_forward else LoopHolder.CALLED
+        finding = syncs[0].finding
+        in_forward = finding.source is None or finding.source.function.startswith("forward")
+        return LoopHolder.NETWORK if len(finding.module) < 2 and in_forward else LoopHolder.CALLED
 
 
 def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.slow_launches import library_setups, long_first_launches
 from syncscan.model.duration import duration, within
-from syncscan.model.finding import Cause, Finding, Gain, Severity
+from syncscan.model.finding import Cause, Finding, Severity
 from syncscan.model.projection import RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, outlook, unsettled, without_replay
@@ -54,14 +54,14 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
     each = [frozenset({projector.number[f.id]}) for f in alone]
-    weighed = all_but_one([projector.number[f.id] for f in costliest if not f.diagnosis.intended])
+    weighed = all_but_one([projector.number[f.id] for f in costliest if not f.intended])
     calibrated.prefetch([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
     once_only = [replace(f, severity=Severity.INFO) for f in costliest if _is_once(f)]
     ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays), *once_only], key=_rank))
-    removable = [f for f in ranked_findings if not f.diagnosis.intended]
+    removable = [f for f in ranked_findings if not f.intended]
     together = calibrated.projection(removable)
-    once = [f.id for f in removable if f.diagnosis.once and f.severity is not Severity.LOW][:READ_ONCE]
+    once = [f.id for f in removable if f.once and f.severity is not Severity.LOW][:READ_ONCE]
     ranked_findings = tuple(_read_once(projector, f) if f.id in once else f for f in ranked_findings)
     groups = _groups(calibrated, removable)
     step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
@@ -76,16 +76,16 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
 
 def _is_once(finding: Finding) -> bool:
     """Return whether it sets something up on purpose: it is in no further step, so none gains by its removal."""
-    return finding.diagnosis.intended and finding.diagnosis.cause is Cause.INIT
+    return finding.intended and finding.cause is Cause.INIT
 
 
 def _read_once(projector: Projector, finding: Finding) -> Finding:
     """Return the finding with what is saved if one of its reads in each step stays, in its fix: its gain is of all."""
-    gain, limits = (finding.gain.recoverable_us, finding.gain.range_us) if finding.gain else (0.0, (0.0, 0.0))
+    gain, limits = finding.recoverable_us or 0.0, finding.recoverable_range_us or (0.0, 0.0)
     saved = within(min(gain, projector.saved_by_reading_once(finding)), limits)
-    first, _, others = finding.diagnosis.fix.partition(". ")
+    first, _, others = finding.fix.partition(". ")
     fix = f"{first}: then {saved} of the {within(gain, limits)} are saved. {others}"
-    return replace(finding, diagnosis=replace(finding.diagnosis, fix=fix))
+    return replace(finding, fix=fix)
 
 
 def _first_use(projector: Projector) -> str:
@@ -113,13 +113,14 @@ def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[
 
 def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
     projection = step.projection([finding], quick=quick)
-    gain = Gain(
+    gained = replace(
+        finding,
         recoverable_us=max(0.0, projection.saving_us),
-        range_us=projection.saving_range_us,
+        recoverable_range_us=projection.saving_range_us,
         moved_us=min(step.moved([finding]), finding.wait_us),
         untold=step.untold(finding),
     )
-    return _with_gain(finding, gain, projection.baseline_us)
+    return _weighed(gained, projection.baseline_us)
 
 
 def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
@@ -135,11 +136,11 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
     highest = together.saving_range_us[1]
     total = sum(most) or 1.0
     return [
-        _with_gain(
-            finding,
-            Gain(
+        _weighed(
+            replace(
+                finding,
                 recoverable_us=min(saving * own / total, own),
-                range_us=(0.0, min(highest, own)),
+                recoverable_range_us=(0.0, min(highest, own)),
                 moved_us=min(moved * own / total, finding.wait_us),
                 untold=step.untold(finding),
             ),
@@ -149,19 +150,19 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _with_gain(finding: Finding, gain: Gain, baseline_us: float) -> Finding:
-    share = gain.recoverable_us / baseline_us if baseline_us else 0.0
-    severity = Severity.INFO if finding.diagnosis.intended else Severity.of_share(share)
-    return replace(finding, gain=gain, severity=severity)
+def _weighed(finding: Finding, baseline_us: float) -> Finding:
+    """Return the finding with the severity of its gain."""
+    share = (finding.recoverable_us or 0.0) / baseline_us if baseline_us else 0.0
+    return replace(finding, severity=Severity.INFO if finding.intended else Severity.of_share(share))
 
 
 def _rank(finding: Finding) -> tuple[bool, float, float, str]:
-    gain = finding.gain.recoverable_us if finding.gain else 0.0
+    gain = finding.recoverable_us or 0.0
     return finding.severity is Severity.INFO, -round(gain, 3), -finding.wait_us, finding.id
 
 
 def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[RemovalGroup, ...]:
-    gains = {step.number[f.id]: f.gain.recoverable_us if f.gain else 0.0 for f in findings}
+    gains = {step.number[f.id]: f.recoverable_us or 0.0 for f in findings}
     ids = {step.number[f.id]: f.id for f in findings}
     longest = sorted(findings, key=lambda f: -(f.wait_us + f.bubble_us))
     candidates = [step.number[f.id] for f in longest]

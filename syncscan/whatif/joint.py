@@ -206,6 +206,6 @@ class Joint:
             return
         if reach.eager:
             yield STAYS_EAGER
-        inside = [f for f in reach.breaking if f.diagnosis.removal is Removal.KERNELS]
+        inside = [f for f in reach.breaking if f.removal is Removal.KERNELS]
         if self.how is Launching.REDUCE_OVERHEAD and inside:
             yield DYNAMIC

@@ -71,7 +71,7 @@ def _shapes(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]
 
 def _data_sizes(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]) -> Obstacle | None:
     """Return whether the network reads sizes: ops that say so, or kernels that change behind one of its syncs only."""
-    reads = [f for f in breaking if f.diagnosis.removal is Removal.KERNELS]
+    reads = [f for f in breaking if f.removal is Removal.KERNELS]
     if not reads:
         before, _ = _changed(trace, steps, _first_reads(steps, breaking))
         changed, count = _changed(trace, steps, {})
@@ -82,7 +82,7 @@ def _data_sizes(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Find
 
 def _first_reads(steps: Sequence[Interval], breaking: Sequence[Finding]) -> dict[Interval, int]:
     """Return when the network waits first, in each of the steps in which it does."""
-    times = sorted(o.sync.ts for f in breaking for o in f.occurrences)
+    times = sorted(o.ts for f in breaking for o in f.occurrences)
     firsts = ((step, next((at for at in times if step.holds(at)), None)) for step in steps)
     return {step: at for step, at in firsts if at is not None}
 
@@ -170,7 +170,7 @@ LOOKED_AT = 3
 
 def host_inputs(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding]) -> Obstacle | None:
     """Return whether the network copies tensors of the host to the device, by the modules around copies that wait."""
-    inner = (o.sync for f in findings if f.where.module for o in f.occurrences)
+    inner = (o for f in findings if f.module for o in f.occurrences)
     count = sum(_copies_tensor(trace, sync) for sync in inner if any(step.holds(sync.ts) for step in steps))
     return _per_step(ObstacleKind.HOST_INPUTS, count, steps)
 

@@ -60,7 +60,7 @@ class Projector:
         self.trace, self.findings, self.unprofiled_us = trace, tuple(findings), unprofiled_us
         self.measured, self.integrity, self.in_source = measured, integrity, tuple(in_source)
         self.number = {f.id: n for n, f in enumerate(findings)}
-        self.points = [NumberedPoint(n, o.sync) for n, f in enumerate(findings) for o in f.occurrences]
+        self.points = [NumberedPoint(n, o) for n, f in enumerate(findings) for o in f.occurrences]
         self._calibrated: dict[float | None, CalibratedStep] = {}
         self._changed: dict[Change, Graph] = {}
         self._joint: dict[tuple[str, float | None], Joint] = {}
@@ -104,7 +104,7 @@ class Projector:
 
     def saved_by_reading_once(self, finding: Finding) -> float:
         """Return what the step gains where the first of a finding's occurrences in each step stays, in µs."""
-        step, first = self.calibrated(), {o.where.step: o.sync for o in reversed(finding.occurrences)}
+        step, first = self.calibrated(), {o.where.step: o for o in reversed(finding.occurrences)}
         stays = frozenset(sync.calls for sync in first.values())
         points = [NumberedPoint(NONE, p.point) if p.point.calls in stays else p for p in self.points]
         without = frozenset({self.number[finding.id]}) - step.behind
@@ -178,7 +178,7 @@ class Projector:
         """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`."""
         self._require_work(step_ms)
         chosen = select(self.findings, selectors)
-        removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
+        removed = [f for f in chosen if not (keep_timing and f.cause is Cause.EXPLICIT)]
         if launches is not None:
             return self._as_launched(self.joint(launches, step_ms).projection(removed))
         step = self.calibrated(step_ms)
@@ -196,7 +196,7 @@ class Projector:
         return replace(projection, provided=f"Only once this is mended: {in_words(met)}")
 
     def _full_device(self, step: CalibratedStep) -> bool:
-        own = frozenset(self.number[f.id] for f in self.findings if not f.diagnosis.intended)
+        own = frozenset(self.number[f.id] for f in self.findings if not f.intended)
         return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
 
     def joint(self, launches: str, step_ms: float | None = None) -> Joint:

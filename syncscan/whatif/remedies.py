@@ -75,7 +75,7 @@ def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[
         gain = max(0.0, (base - step.after(removed).period) * step.unit)
         remedy = Remedy(
             findings=group.ids,
-            what=members[0].diagnosis.title,
+            what=members[0].title,
             alone_us=gain,
             range_us=(max(0.0, base * step.unit - high), max(gain, base * step.unit - low)),
             after_us=None,

@@ -38,17 +38,16 @@ def _check(selector: str) -> None:
 
 def _matches(finding: Finding, selector: str) -> bool:
     if selector == "all":
-        return not finding.diagnosis.intended
+        return not finding.intended
     kind, _, glob = selector.partition(":")
     return any(fnmatchcase(name, glob) for name in _names(finding, kind))
 
 
 def _names(finding: Finding, kind: str) -> tuple[str, ...]:
-    attribution = finding.where
     if kind == "scope":
-        return (*attribution.scope, "/".join(attribution.scope))
+        return (*finding.scope, "/".join(finding.scope))
     if kind == "op":
-        return (attribution.op, *attribution.op_stack)
+        return (finding.op, *finding.op_stack)
     return (finding.rule,) if kind == "rule" else (finding.id,)
 
 

@@ -35,8 +35,8 @@ MOST_OPS = 6
 
 def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding]) -> Change:
     """Return the change of a step whose removed syncs take along what only they needed."""
-    shapes = any(f.diagnosis.removal is Removal.KERNELS for f in removed)
-    reads = sorted(o.sync.ts for f in removed for o in f.occurrences)
+    shapes = any(f.removal is Removal.KERNELS for f in removed)
+    reads = sorted(o.ts for f in removed for o in f.occurrences)
     ops = [op for step in steps for op in _gone(ops_of(trace, step), reads, shapes)]
     return Change(
         host=tuple(ThreadInterval(op.track, op.begin, op.end) for op in ops),

@@ -65,7 +65,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     if not held:
         bounds = tuple(h if h.rule != RULE else _at_most(h, obstacles) for h in habits)
         return Together(tuple(findings), bounds, None, Change(), obstacles)
-    program = [f for f in findings if not f.diagnosis.intended]
+    program = [f for f in findings if not f.intended]
     joint = projector.joint(_best(obstacles, removed=True))
     within = frozenset(f.id for f in joint.breaking())
     breaking = [f for f in program if f.id in within]
@@ -151,10 +151,10 @@ def _state(projection: Projection, removed: bool) -> ProjectedState:
 
 def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], least_us: float) -> Finding:
     """Return a finding with its cost in the step whose network is compiled and that has no other syncs (`least_us`)."""
-    if finding.gain is None:
+    if finding.recoverable_us is None:
         return finding
     gain = max(0.0, joint.likely_us([f for f in program if f.id != finding.id]) - least_us)
-    return replace(finding, gain=replace(finding.gain, once_compiled_us=gain))
+    return replace(finding, once_compiled_us=gain)
 
 
 def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: Sequence[Obstacle]) -> Habit:
@@ -166,7 +166,7 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     """
     if standing(obstacles, removed=True):
         return _at_most(habit, obstacles)
-    parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)
+    parted = habit.splits or any(not f.intended and f.per_step >= 1.0 for f in projector.findings)
     best = _best(obstacles, removed=False)
     ways = [best] if parted or best != REDUCE_OVERHEAD else [GRAPH, best]
     base = states.baseline_us

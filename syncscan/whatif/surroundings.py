@@ -31,8 +31,8 @@ def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSum
     paced = loader_waits(trace) > PACED * measured.observed_us * 1e3
     behind = set[int]()
     for number, finding in enumerate(findings):
-        communicated = sum([o.cost.communication_ns for o in finding.occurrences])
-        if communicated > max(0, MOSTLY * sum([o.cost.wait_ns for o in finding.occurrences])):
+        communicated = sum([o.communication_ns for o in finding.occurrences])
+        if communicated > max(0, MOSTLY * sum([o.wait_ns for o in finding.occurrences])):
             behind.add(number)
     return Surroundings(measured, paced, frozenset(behind))
 

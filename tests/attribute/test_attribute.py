@@ -15,7 +15,7 @@ from tests.builder import TraceBuilder
 def places(t: TraceBuilder) -> tuple[Attribution, ...]:
     trace = t.trace()
     points, _ = detect(trace)
-    return attribute(trace, points)
+    return tuple(point.where for point in attribute(trace, points))
 
 
 def test_op_scope_thread_and_step():
@@ -72,7 +72,7 @@ def test_a_recorded_stack_wins_over_frames():
     t.exact(8, ("torch/_tensor.py", 7, "__float__"), ("train.py", 42, "step"), module="Net/head")
     (place,) = places(t)
     assert place.source == Source("train.py", 42, "step", exact=True)
-    assert place.framework == Source("torch/_tensor.py", 7, "__float__", exact=True)
+    assert place.called_from == Source("torch/_tensor.py", 7, "__float__", exact=True)
     assert place.module == ("Net", "head")
     assert place.confidence is Confidence.HIGH
 

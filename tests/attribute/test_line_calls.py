@@ -181,8 +181,8 @@ def test_a_finding_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "diffusion.py").write_text("def extract(arr, t):\n    return torch.from_numpy(arr).to(t.device)[t]\n")
     (table,) = analyze_trace(trace).findings
     assert (either.rule, table.rule) == ("cpu-index", "cpu-index")
-    assert "around an index" in either.diagnosis.title
-    assert "a table on the host" in table.diagnosis.title
+    assert "around an index" in either.title
+    assert "a table on the host" in table.title
 
 
 ITEM = ("aten::item", "aten::_local_scalar_dense")
@@ -293,5 +293,5 @@ def test_the_rule_is_asked_first_and_then_the_source(
         t.sync(chain, at=20, wait=300)
     trace = t.trace()
     points, _ = detect(trace)
-    (place,) = attribute(trace, points)
-    assert place.use is use
+    (point,) = attribute(trace, points)
+    assert point.where.value is use

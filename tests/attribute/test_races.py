@@ -27,7 +27,7 @@ def test_a_wait_behind_a_copy_into_pinned_memory_is_kept(kind: str, protects: bo
         with t.scope("again", start + 405, start + 800):
             t.launch("gemm", at=start + 410, lasts=50)
             t.synchronize(at=start + 430)
-    fixes = {f.scope[-1]: f.diagnosis.fix for f in analyze_trace(t.trace()).findings}
+    fixes = {f.scope[-1]: f.fix for f in analyze_trace(t.trace()).findings}
     assert fixes["read"].startswith("Keep a wait here") is protects
     assert fixes["again"].startswith("Remove it")
 

@@ -173,7 +173,7 @@ def sources(metadata: dict[str, Any]) -> list[Source | None]:
         t.synchronize(at=start + 600)
     trace = t.trace()
     points, _ = detect(trace)
-    return [place.source for place in attribute(trace, points)]
+    return [point.where.source for point in attribute(trace, points)]
 
 
 def test_the_order_tells_the_line() -> None:

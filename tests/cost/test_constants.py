@@ -139,8 +139,8 @@ def test_a_finding_is_as_severe_as_what_its_removal_gains(idle: float, percent: 
         t.launch("kernel", at=start + idle - 1, lasts=1000)
         t.synchronize(at=start + idle)
     (finding,) = analyze_trace(t.trace()).findings
-    assert finding.gain is not None
-    assert 100 * finding.gain.recoverable_us / (1001 + idle) == pytest.approx(percent, abs=0.1)
+    assert finding.recoverable_us is not None
+    assert 100 * finding.recoverable_us / (1001 + idle) == pytest.approx(percent, abs=0.1)
     assert finding.severity is severity
 
 
@@ -157,7 +157,7 @@ def unprojected(wait: float, idle: float) -> Finding:
         t.call("cudaStreamSynchronize", start + 110, start + 111 + wait + idle)
         t.launch("other", at=start + 111 + wait + idle, lasts=9950 - wait - idle)
     (finding,) = analyze_trace(t.trace()).findings
-    assert finding.gain is None
+    assert finding.recoverable_us is None
     return finding
 
 

@@ -83,7 +83,7 @@ def test_one_line_of_the_program_is_as_many_findings_as_it_has_lines_in_a_librar
         for line, at in ((30, 100), (40, 1100), (40, 2100)):
             with t.frame(f"torchdiffeq/_impl/rk_common.py({line}): _step", at, at + 600):
                 t.sync("aten::item", at=at + 20, wait=300)
-    assert sorted((f.where.source.line, f.where.in_library.line, f.count) for f in findings(t)) == [
+    assert sorted((f.source.line, f.in_library.line, f.count) for f in findings(t)) == [
         (10, 30, 1),
         (10, 40, 2),
     ]
@@ -155,7 +155,7 @@ def test_the_longest_wait_stands_for_the_finding():
         with t.step(at, at + 1000):
             t.sync("aten::item", at=at + 20, wait=wait)
     (f,) = findings(t)
-    assert f.where.step == 3
+    assert f.costliest.where.step == 3
 
 
 def test_the_id_is_the_same_wherever_the_program_lies():
@@ -170,8 +170,8 @@ def test_the_id_is_the_same_wherever_the_program_lies():
         return f
 
     at_home, on_scratch = found_in("/home/a/project"), found_in("/scratch/job 7")
-    assert at_home.where.source != on_scratch.where.source
-    assert at_home.where.path == on_scratch.where.path == "lib/loss.py"
+    assert at_home.source != on_scratch.source
+    assert at_home.path == on_scratch.path == "lib/loss.py"
     assert at_home.id == on_scratch.id
 
 
@@ -196,10 +196,8 @@ def layers(reads: int, *, frames: bool = True, before: str = "aten::max", uneven
 def test_a_line_that_reads_in_each_layer_may_read_one_value() -> None:
     """A trace doesn't hold the value: it is said with an if."""
     finding = layers(27)
-    assert finding.diagnosis.title.endswith(
-        "waits for a number, 27 times at one line: read it once if the value is the same"
-    )
-    assert finding.diagnosis.fix.startswith("If it is the same value each time")
+    assert finding.title.endswith("waits for a number, 27 times at one line: read it once if the value is the same")
+    assert finding.fix.startswith("If it is the same value each time")
     assert finding.id == layers(2).id
 
 
@@ -216,7 +214,7 @@ def test_a_line_that_reads_in_each_layer_may_read_one_value() -> None:
 )
 def test_what_reads_other_values_is_not_reported(finding: Finding) -> None:
     """Or what may well do so."""
-    assert "once" not in finding.diagnosis.title
+    assert "once" not in finding.title
 
 
 def dry(read: Any, steps: int = 2, reads: int = 9) -> Finding:
@@ -238,10 +236,10 @@ def dry(read: Any, steps: int = 2, reads: int = 9) -> Finding:
 def test_a_dry_run_knows_the_values() -> None:
     """They are equal, and not what many different things come to."""
     analysis = dry(lambda torch, lengths, layer: lengths.max().item())
-    assert analysis.diagnosis.title == "9 reads of the same value: read it once"
-    assert analysis.diagnosis.fix.startswith("Read it once, before the loop or the layers")
-    assert dry(lambda torch, lengths, layer: lengths.tolist()).diagnosis.title == analysis.diagnosis.title
-    assert dry(lambda torch, lengths, layer: lengths.cpu()).diagnosis.title == analysis.diagnosis.title
+    assert analysis.title == "9 reads of the same value: read it once"
+    assert analysis.fix.startswith("Read it once, before the loop or the layers")
+    assert dry(lambda torch, lengths, layer: lengths.tolist()).title == analysis.title
+    assert dry(lambda torch, lengths, layer: lengths.cpu()).title == analysis.title
 
 
 @pytest.mark.parametrize(
@@ -256,14 +254,14 @@ def test_a_dry_run_knows_the_values() -> None:
 )
 def test_other_values_are_not_the_same(read: Any) -> None:
     """Equal flags and zeros prove nothing."""
-    assert "same value" not in dry(read).diagnosis.title
+    assert "same value" not in dry(read).title
 
 
 def test_what_one_read_left_saves_is_reported_beside_the_gain_of_all() -> None:
     """The gain is of removing all of them; to read once leaves the wait for the first."""
     finding = layers(8)
-    assert finding.gain is not None
-    first, *_ = finding.diagnosis.fix.split(". ")
-    all_of_them = within(finding.gain.recoverable_us, finding.gain.range_us)
-    assert finding.diagnosis.once
+    assert finding.recoverable_us is not None
+    first, *_ = finding.fix.split(". ")
+    all_of_them = within(finding.recoverable_us, finding.recoverable_range_us)
+    assert finding.once
     assert re.search(rf"pass it on: then .*s of the {all_of_them} are saved$", first)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from syncscan.api import analyze, analyze_trace
 from syncscan.cost.step import steps_of, times_held
-from syncscan.model.finding import Cost, Occurrence
+from syncscan.model.finding import SyncPoint
 from syncscan.model.step import NOT_MEASURED, Bound, StepSummary
 from syncscan.model.trace import NONE, Step
 from tests.builder import MAIN, TraceBuilder
@@ -374,14 +374,14 @@ def test_waits_one_after_the_other_add_up() -> None:
     assert analyze_trace(t.trace()).step.wait_us == 2 * 291
 
 
-def occurrences(*waits: tuple[int, int]) -> list[Occurrence]:
+def occurrences(*waits: tuple[int, int]) -> list[SyncPoint]:
     """Sync points that begin at such times and wait so long, ns."""
     t = TraceBuilder()
     with t.step(0, 1000):
         t.launch("busy", at=0, lasts=300)
         t.synchronize(at=10)
     one = analyze_trace(t.trace()).findings[0].occurrences[0]
-    return [replace(one, sync=replace(one.sync, ts=ts), cost=Cost(wait, 0)) for ts, wait in waits]
+    return [replace(one, ts=ts, wait_ns=wait, bubble_ns=0) for ts, wait in waits]
 
 
 def test_only_waits_of_one_group_are_at_once() -> None:

@@ -9,27 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.cost import costs_of, step_summary
+from syncscan import cost
+from syncscan.cost import step_summary
 from syncscan.cost.wait_and_bubble import Queued
 from syncscan.detect import detect
 from syncscan.facts.device_work import DeviceWork
-from syncscan.model.finding import Attribution, Cost, Occurrence, Phase, SyncPoint
+from syncscan.model.finding import SyncPoint
 from syncscan.model.integrity import SOUND
 from syncscan.model.trace import Trace
 from tests.builder import MAIN, TraceBuilder
 
 
-def measured(t: TraceBuilder) -> tuple[Trace, list[tuple[SyncPoint, Cost]]]:
-    """The trace, and each of its sync points with its cost."""
+def measured(t: TraceBuilder) -> tuple[Trace, tuple[SyncPoint, ...]]:
+    """The trace, and its sync points with their costs."""
     trace = t.trace()
     points, _ = detect(trace)
-    return trace, list(zip(points, costs_of(trace, points), strict=True))
+    return trace, cost.measured(trace, points)
 
 
-def cost_of(t: TraceBuilder) -> Cost:
-    """The cost of the one sync point."""
-    _, ((_, cost),) = measured(t)
-    return cost
+def cost_of(t: TraceBuilder) -> SyncPoint:
+    """The one sync point, with its cost."""
+    _, (point,) = measured(t)
+    return point
 
 
 def test_the_wait_ends_with_the_work():
@@ -62,8 +63,8 @@ def test_a_wait_is_never_longer_than_its_sync():
     with t.op("aten::to", 5, 150), t.op("aten::copy_", 6, 149):
         t.copy("Memcpy HtoD (Pageable -> Device)", at=10, lasts=100, blocks=True)
         t.call("cudaStreamSynchronize", 20, 114, stream=7)
-    _, ((point, cost),) = measured(t)
-    assert (point.end - point.ts, cost.wait_ns) == (104_000, 104_000)
+    _, (point,) = measured(t)
+    assert (point.end - point.ts, point.wait_ns) == (104_000, 104_000)
 
 
 def test_a_sync_behind_finished_work_costs_nothing():
@@ -138,7 +139,7 @@ def test_no_bubble_where_the_device_had_run_dry_before():
         t.launch(at=0, lasts=10)
         t.call("cudaDeviceSynchronize", 100, 130)
         t.launch(at=400, lasts=10)
-    assert cost_of(t) == Cost(wait_ns=0, bubble_ns=0)
+    assert costs(t) == [(0, 0)]
 
 
 def test_no_bubble_without_a_next_work():
@@ -215,7 +216,7 @@ def test_a_wait_for_another_streams_work_is_measured_by_it():
         t.launch(at=4, lasts=100, stream=20)
         t.call("cudaStreamSynchronize", 200, 3010)
         t.launch(at=3020, lasts=10, stream=20)
-    assert cost_of(t) == Cost(wait_ns=2_802_000, bubble_ns=19_000)
+    assert costs(t) == [(2_802_000, 19_000)]
 
 
 stories = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 300), st.integers(0, 60)), min_size=1, max_size=8)
@@ -239,17 +240,17 @@ def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
 def test_any_reported_wait_is_measured(story: list[tuple[int, int, int]]):
     """Whatever runs before and behind, each wait is from the synchronize's begin to the end of the work."""
     trace, points = measured(told(story))
-    expected = [int(trace.slices.dur[point.calls[-1]]) - 1000 for point, _ in points]
-    assert [cost.wait_ns for _, cost in points] == expected
+    expected = [int(trace.slices.dur[point.calls[-1]]) - 1000 for point in points]
+    assert [point.wait_ns for point in points] == expected
 
 
 @given(stories)
 def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
     """Neither wait nor bubble is negative, and neither exceeds the time that the host was held."""
     _, points = measured(told(story))
-    for point, cost in points:
-        assert 0 <= cost.wait_ns <= point.end - point.ts
-        assert 0 <= cost.bubble_ns <= point.end - point.ts
+    for point in points:
+        assert 0 <= point.wait_ns <= point.end - point.ts
+        assert 0 <= point.bubble_ns <= point.end - point.ts
 
 
 ACTS = ("launch", "launch on 20", "synchronize", "synchronize on 20", "read back")
@@ -293,14 +294,14 @@ def test_idle_time_is_blamed_once(first: list[tuple[str, int, int]], second: lis
     trace, points = measured(two_threads(first, second))
     work = DeviceWork(trace).of(0)
     bubbles = [
-        (begin, begin + cost.bubble_ns)
-        for point, cost in points
-        if cost.bubble_ns
+        (begin, begin + point.bubble_ns)
+        for point in points
+        if point.bubble_ns
         for begin in work.idle_from(np.array([point.released])).tolist()
     ]
     assert all(work.busy_within(*bubble) == 0 for bubble in bubbles)
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(bubbles)))
-    assert all(cost.wait_ns for _, cost in points if cost.bubble_ns)
+    assert all(point.wait_ns for point in points if point.bubble_ns)
 
 
 @given(acts, acts)
@@ -309,14 +310,13 @@ def test_bubbles_are_never_more_than_the_idle_time(
 ):
     """It holds for the sum of a step too."""
     trace, points = measured(two_threads(first, second))
-    nowhere = Attribution("", (), (), (), None, None, "unknown", Phase.OTHER, "", None)
-    step = step_summary(trace, [Occurrence(point, nowhere, cost) for point, cost in points], SOUND)
+    step = step_summary(trace, points, SOUND)
     work = DeviceWork(trace).of(0)
     if not len(work.begins):
         return
     begin, end = int(work.begins[0]), int(work.busy_to[-1])
     idle = end - begin - work.busy_within(begin, end)
-    assert sum(cost.bubble_ns for _, cost in points) <= idle
+    assert sum(point.bubble_ns for point in points) <= idle
     assert step.bubble_us <= step.device_idle_us
 
 
@@ -351,10 +351,10 @@ def waiting_from(t: TraceBuilder) -> list[float]:
     return [(ns - trace.main_steps[0].ts) / 1e3 for ns in since]
 
 
-def costs(t: TraceBuilder) -> list[Cost]:
-    trace = t.trace()
-    points, _ = detect(trace)
-    return list(costs_of(trace, points))
+def costs(t: TraceBuilder) -> list[tuple[int, int]]:
+    """The wait and the bubble of each sync point, ns."""
+    _, points = measured(t)
+    return [(point.wait_ns, point.bubble_ns) for point in points]
 
 
 def test_without_device_work_the_whole_call_is_the_wait() -> None:
@@ -362,7 +362,7 @@ def test_without_device_work_the_whole_call_is_the_wait() -> None:
     t = TraceBuilder()
     with t.step(0, 1000):
         t.call("cudaDeviceSynchronize", 10, 60)
-    assert costs(t) == [Cost(wait_ns=50_000, bubble_ns=0)]
+    assert costs(t) == [(50_000, 0)]
 
 
 def test_an_event_without_a_record_is_all_work_before_the_call() -> None:
@@ -371,8 +371,8 @@ def test_an_event_without_a_record_is_all_work_before_the_call() -> None:
     with t.step(0, 3000):
         t.launch(at=1, lasts=100)
         t.call("cudaEventSynchronize", 20, 103)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (102 - 20) * 1000
+    (point,) = measured(t)[1]
+    assert point.wait_ns == (102 - 20) * 1000
 
 
 def test_another_threads_record_doesnt_explain_it_better() -> None:
@@ -385,8 +385,8 @@ def test_another_threads_record_doesnt_explain_it_better() -> None:
         with t.thread("other"):
             t.call("cudaEventRecord", 15, 16)
         t.call("cudaEventSynchronize", 20, 103)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (102 - 20) * 1000
+    (point,) = measured(t)[1]
+    assert point.wait_ns == (102 - 20) * 1000
 
 
 def test_the_last_record_before_the_call_counts() -> None:
@@ -400,16 +400,16 @@ def test_the_last_record_before_the_call_counts() -> None:
         t.launch(at=10, lasts=1000)
         t.call("cudaEventSynchronize", 20, 103)
         t.call("cudaEventRecord", 105, 106)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (102 - 20) * 1000
+    (point,) = measured(t)[1]
+    assert point.wait_ns == (102 - 20) * 1000
 
 
 def test_a_copy_of_pageable_memory_and_its_synchronize_wait_one_after_the_other() -> None:
     """The copy's call for its own µs of it, the synchronize for the rest; the copy isn't counted twice."""
     t = TraceBuilder()
     t.sync("aten::item", at=10, wait=300, copy="Memcpy DtoH (Device -> Pageable)")
-    (cost,) = costs(t)
-    assert cost.wait_ns == (1 + 300) * 1000
+    (point,) = measured(t)[1]
+    assert point.wait_ns == (1 + 300) * 1000
 
 
 def test_a_sync_that_awaited_nothing_has_no_part_in_the_idle_time_around_it() -> None:
@@ -420,7 +420,7 @@ def test_a_sync_that_awaited_nothing_has_no_part_in_the_idle_time_around_it() ->
         t.synchronize(at=2)
         t.call("cudaDeviceSynchronize", 450, 480)
         t.launch(at=600, lasts=10)
-    assert [c.bubble_ns for c in costs(t)] == [(601 - 401) * 1000, 0]
+    assert [bubble for _, bubble in costs(t)] == [(601 - 401) * 1000, 0]
 
 
 def test_two_syncs_with_work_between_have_each_the_idle_time_up_to_it() -> None:
@@ -431,7 +431,7 @@ def test_two_syncs_with_work_between_have_each_the_idle_time_up_to_it() -> None:
             t.launch(at=at, lasts=300)
             t.synchronize(at=at + 2)
         t.launch(at=900, lasts=10)
-    assert [c.bubble_ns for c in costs(t)] == [(501 - 311) * 1000, (901 - 801) * 1000]
+    assert [bubble for _, bubble in costs(t)] == [(501 - 311) * 1000, (901 - 801) * 1000]
 
 
 def test_of_syncs_one_after_the_other_the_last_is_blamed() -> None:
@@ -443,7 +443,7 @@ def test_of_syncs_one_after_the_other_the_last_is_blamed() -> None:
         t.synchronize(at=10, api="cudaStreamSynchronize", stream=7)
         t.synchronize(at=420)
         t.launch(at=550, lasts=10)
-    assert [c.bubble_ns for c in costs(t)] == [0, (551 - 502) * 1000]
+    assert [bubble for _, bubble in costs(t)] == [0, (551 - 502) * 1000]
 
 
 @pytest.mark.parametrize(("main", "other"), [(50, 100), (100, 50)])
@@ -456,7 +456,7 @@ def test_of_threads_that_wait_for_the_same_work_the_one_held_longest_is_blamed(m
         with t.thread("other"):
             t.synchronize(at=other)
         t.launch(at=600, lasts=10)
-    matches = {c.wait_ns: c.bubble_ns for c in costs(t)}
+    matches = {c.wait_ns: c.bubble_ns for c in measured(t)[1]}
     assert matches == {301_000: 0, 351_000: (601 - 401) * 1000}
 
 
@@ -469,4 +469,4 @@ def test_devices_stand_idle_each_behind_its_own_sync() -> None:
                 t.launch(at=0, lasts=400 + device, stream=7 + device, device=device)
                 t.sync("aten::item", at=10, stream=7 + device, device=device)
                 t.launch(at=600, lasts=10, stream=7 + device, device=device)
-    assert [c.bubble_ns for c in costs(t)] == [(601 - 403) * 1000, (601 - 404) * 1000]
+    assert [bubble for _, bubble in costs(t)] == [(601 - 403) * 1000, (601 - 404) * 1000]

@@ -26,7 +26,7 @@ def titles_by_case() -> dict[str, list[str]]:
     for path in sorted(FOLDER.glob("ops*.pt.trace.json.gz")):
         for finding in api.analyze(path).findings:
             for key in of_findings([finding]):
-                result[key].append(finding.diagnosis.title)
+                result[key].append(finding.title)
     return result
 
 

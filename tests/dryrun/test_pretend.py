@@ -39,7 +39,7 @@ def found(block: Callable[[], Any]) -> list[tuple[str, int]]:
 
 
 def _line(finding: Finding) -> int:
-    source = finding.where.source
+    source = finding.source
     assert source is not None
     assert source.exact
     assert Path(source.file).name == HERE
@@ -70,7 +70,7 @@ def test_a_constructor_whose_result_is_indexed_copies_its_data_and_no_index() ->
         torch.from_numpy(steps).to(device="cuda")[t]
 
     assert found(block) == [("cpu-index", 4), ("cpu-index", 5), ("tensor-constructor", 2)]
-    titles = {_line(f) - block.__code__.co_firstlineno: f.diagnosis.title for f in dry(block).findings}
+    titles = {_line(f) - block.__code__.co_firstlineno: f.title for f in dry(block).findings}
     assert ("an index" in titles[4], "a table" in titles[5]) == (True, True)
 
 
@@ -86,7 +86,7 @@ def test_a_backward_wait_is_led_to_its_forward_line() -> None:
 
     rec = dry(block)
     first = block.__code__.co_firstlineno
-    assert sorted((f.rule, f.where.phase.value, _line(f) - first, f.scope) for f in rec.findings) == [
+    assert sorted((f.rule, f.phase.value, _line(f) - first, f.scope) for f in rec.findings) == [
         ("boolean-index", "forward", 4, ("select",)),
         ("index-backward", "backward", 4, ("select",)),
     ]
@@ -111,7 +111,7 @@ def test_modules_are_named() -> None:
         net = Net().to("cuda")
         net(torch.ones(1, 2, device="cuda"))
 
-    findings = {f.rule: f.where.module for f in dry(block).findings}
+    findings = {f.rule: f.module for f in dry(block).findings}
     assert findings["item"] == ("Net", "inner", "1")
 
 
@@ -305,7 +305,7 @@ def test_threads_that_begin_meanwhile_are_seen() -> None:
 
     findings = dry(block).findings
     assert sorted((f.scope, f.count) for f in findings) == [((), 1), (("worker",), 2)]
-    assert {f.where.thread for f in findings} == {"thread 1 (main)", "thread 3 (worker 0)"}
+    assert {f.thread for f in findings} == {"thread 1 (main)", "thread 3 (worker 0)"}
     assert before.submit(lambda: torch.overrides._get_current_function_mode_stack()).result() == []
 
 
@@ -448,7 +448,7 @@ def test_a_block_s_phases_are_those_of_its_own_loops() -> None:
     run = rec.analysis.run
     assert run is not None
     assert [(phase.name, phase.rounds, phase.every) for phase in run.phases] == [("other work", 3, None)]
-    assert [(f.rule, f.per_step) for f in rec.findings if not f.diagnosis.intended] == [("tolist", 1.0), ("cpu", 1.0)]
+    assert [(f.rule, f.per_step) for f in rec.findings if not f.intended] == [("tolist", 1.0), ("cpu", 1.0)]
 
 
 def test_memory_that_is_freed_has_its_line() -> None:
@@ -482,7 +482,7 @@ def test_a_table_on_the_host_is_read_as_an_index_is() -> None:
         ("tensor-index", 5),
         ("tensor-index", 6),
     ]
-    advice = {f.diagnosis.fix for f in dry(block).findings if f.rule == "tensor-index"}
+    advice = {f.fix for f in dry(block).findings if f.rule == "tensor-index"}
     assert all(text.startswith("If x is a table on the host, put it on the device") for text in advice)
 
 
@@ -526,8 +526,8 @@ def test_a_scheduler_that_is_given_the_loss_is_named() -> None:
         scheduler.step(x.sum())
 
     (finding,) = dry(block).findings
-    assert finding.diagnosis.title == "the learning-rate scheduler waits for the value that it is given"
-    assert "once per epoch" in finding.diagnosis.fix
+    assert finding.title == "the learning-rate scheduler waits for the value that it is given"
+    assert "once per epoch" in finding.fix
 
 
 def test_one_print_is_one_place() -> None:
@@ -541,7 +541,7 @@ def test_one_print_is_one_place() -> None:
     findings = dry(block).findings
     first = block.__code__.co_firstlineno
     assert sorted((f.rule, _line(f) - first) for f in findings) == [("print-tensor", 2), ("print-tensor", 3)]
-    assert all(f.count > 3 and f.where.in_library is None for f in findings)
+    assert all(f.count > 3 and f.in_library is None for f in findings)
 
 
 @pytest.fixture

@@ -358,9 +358,9 @@ def test_to_remove_what_a_page_s_example_is_advised_to_remove_adds_no_race(pream
     code = preamble + doc.code("Example")
     lines, kinds = code.splitlines(), Counter(kind for kind, _ in races_in(functools.partial(run_code, code)))
     for finding in findings_of(functools.partial(run_code, code)):
-        source = finding.where.source
+        source = finding.source
         at = source.line - 1 if source and source.file == __file__ else None
-        if at is not None and finding.diagnosis.fix.startswith("Remove it") and "synchronize()" in lines[at]:
+        if at is not None and finding.fix.startswith("Remove it") and "synchronize()" in lines[at]:
             without = "\n".join([*lines[:at], emptied(lines[at]), *lines[at + 1 :]])
             assert Counter(kind for kind, _ in races_in(functools.partial(run_code, without))) <= kinds, lines[at]
 
@@ -407,8 +407,8 @@ def test_to_take_the_advice_on_a_synchronize_adds_no_race(right: Program) -> Non
         right(lambda: None, 3.0)
     text = Path(inspect.getsourcefile(right) or "").read_text().splitlines()
     for finding in rec.analysis.findings:
-        source = finding.where.source
-        advised = finding.diagnosis.fix.startswith("Remove it") and source is not None
+        source = finding.source
+        advised = finding.fix.startswith("Remove it") and source is not None
         if advised and source is not None and "synchronize()" in text[source.line - 1]:
             changed = without_line(right, source.line)
             assert races(functools.partial(changed, lambda: None, 3.0)) == [], source
@@ -422,6 +422,6 @@ def test_what_protects_a_read_says_so() -> None:
         torch.cuda.current_stream().synchronize()
         host.sum()
     first = inspect.getsourcelines(test_what_protects_a_read_says_so)[1]
-    fixes = {f.where.source.line - first: f.diagnosis.fix for f in rec.analysis.findings if f.where.source}
+    fixes = {f.source.line - first: f.fix for f in rec.analysis.findings if f.source}
     assert f"the read in line {first + 6} of what line {first + 4} copies" in fixes[5]
     assert "an event that is recorded right behind the copy" in fixes[5]

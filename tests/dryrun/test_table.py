@@ -312,7 +312,7 @@ def test_all_of_it_works_and_waits_where_it_should() -> None:
                 ask()
     rules: defaultdict[str, set[str]] = defaultdict(set)
     for finding in rec.findings:
-        rules[finding.where.scope[0].removeprefix("case ")].add(finding.rule)
+        rules[finding.scope[0].removeprefix("case ")].add(finding.rule)
     wrong = {name: (rules[name], expected) for name, (_, expected) in CASES.items() if rules[name] != expected}
     assert wrong == {}
     assert rec.analysis.trace.info.capture.coverage.gaps == ()
@@ -346,7 +346,7 @@ def test_groups_of_a_product_are_read_unless_they_are_bfloat16(dtype: Any, waits
     with syncscan.pretend_gpu() as rec:
         tokens, experts = (torch.ones(*shape, 16, device="cuda", dtype=dtype) for shape in ((8,), (2, 16)))
         torch._grouped_mm(tokens, experts, offs=torch.arange(4, 12, 4, device="cuda", dtype=torch.int32))
-    assert [finding.where.op for finding in rec.findings] == ["aten::_grouped_mm"] * waits
+    assert [finding.op for finding in rec.findings] == ["aten::_grouped_mm"] * waits
 
 
 def test_a_sparse_tensor_that_is_coalesced_is_compressed_without_a_wait() -> None:
@@ -357,7 +357,7 @@ def test_a_sparse_tensor_that_is_coalesced_is_compressed_without_a_wait() -> Non
         pairs.to_sparse_csr()
         torch.sparse_coo_tensor(indices, values, size=(3, 3)).to_sparse_csr()
         torch.eye(3, device="cuda").to_sparse_csr()
-    assert sorted((f.where.op, f.where.op_stack[-1]) for f in rec.findings) == [
+    assert sorted((f.op, f.op_stack[-1]) for f in rec.findings) == [
         ("aten::to_sparse_csr", "aten::_coalesce"),
         ("aten::to_sparse_csr", "aten::nonzero"),
     ]
@@ -371,7 +371,7 @@ def test_a_sparse_matrix_of_columns_becomes_one_of_rows_with_a_wait() -> None:
         rows.t().to_sparse_csr()
         rows.to_sparse_csr()
         rows.to_sparse_csc()
-    assert sorted((f.where.op, f.count) for f in rec.findings) == [
+    assert sorted((f.op, f.count) for f in rec.findings) == [
         ("aten::to_sparse_csc", 1),
         ("aten::to_sparse_csr", 1),
     ]

@@ -57,7 +57,7 @@ def test_each_program_is_what_it_would_be_alone() -> None:
     assert len(result.frames) == len(alone.frames)
     one, other = analyze_trace(merged()), analyze_trace(alone)
     assert (one.step.bound, one.step.recoverable_us) == (other.step.bound, other.step.recoverable_us)
-    assert [f.gain for f in one.findings] == [f.gain for f in other.findings]
+    assert [f.recoverable_us for f in one.findings] == [f.recoverable_us for f in other.findings]
 
 
 def test_the_report_says_whose_it_is_and_what_the_others_take() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncscan.facts.compile_breaks import compile_breaks
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Finding, Source
-from tests.report.example import attribution, finding
+from tests.report.example import finding
 
 
 def event(kind: CompileKind = CompileKind.BREAK, line: int = 10, last: int = -1) -> CompileEvent:
@@ -24,7 +24,7 @@ def event(kind: CompileKind = CompileKind.BREAK, line: int = 10, last: int = -1)
 
 def at(id: str, line: int, function: str = "forward", file: str = "m.py", exact: bool = True) -> Finding:
     candidates = () if exact else (line, line + 1)
-    return finding(id, where=attribution(source=Source(file, line, function, exact, candidates)))
+    return finding(id, source=Source(file, line, function, exact, candidates))
 
 
 def joined(text: CompileEvent, *findings: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:

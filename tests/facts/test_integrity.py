@@ -297,7 +297,7 @@ def test_nothing_is_projected_from_a_trace_that_lacks_too_much() -> None:
     for k in range(20):
         t.call("cudaLaunchKernel", 300 + k, 300 + k)
     analysis = analyze_trace(t.trace())
-    assert [f.gain for f in analysis.findings] == [None]
+    assert [f.recoverable_us for f in analysis.findings] == [None]
     assert [h for h in analysis.habits if h.gain] == []
     assert (analysis.step.recoverable_us, analysis.step.outlook, analysis.schedule()) == (None, None, None)
     with pytest.raises(UsageError, match=r"can't be replayed\. Only"):

@@ -29,7 +29,7 @@ def holder(t: TraceBuilder) -> LoopHolder:
     """Whose loop repeats the syncs of a trace."""
     analysis = api.analyze_trace(t.trace())
     (finding,) = analysis.findings
-    return SyncLoops(analysis.trace).holder([o.sync for o in finding.occurrences])
+    return SyncLoops(analysis.trace).holder(finding.occurrences)
 
 
 @pytest.mark.parametrize(

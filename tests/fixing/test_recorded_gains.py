@@ -20,7 +20,7 @@ def test_a_patch_is_projected_as_a_whole() -> None:
     gains = of_analysis(analysis)
     projection = projected(analysis, [fix(line, file=path) for path, line in gains])
     assert projection is not None
-    assert set(projection.removed) == {f.id for f in analysis.findings if f.gain is not None and f.where.source}
+    assert set(projection.removed) == {f.id for f in analysis.findings if f.recoverable_us is not None and f.source}
     assert projection.saving_us >= max(gain.us for gain in gains.values()) * 0.99
 
 

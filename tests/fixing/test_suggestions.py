@@ -11,7 +11,7 @@ from syncscan.fixing.suggestions import suggest
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, SourceEdit
 from tests.fixing.test_report import BEFORE, fix
-from tests.report.example import analysis, attribution, finding
+from tests.report.example import analysis, finding
 
 GIVEN = SourceEdit(3, 19, 3, 25, "detach()")
 
@@ -29,7 +29,7 @@ def found(path: Path, line: int = 3, **more: object) -> Finding:
     """Return a finding at a line of the program."""
     source = Source("train.py", line, "<module>", exact=True)
     values = {"path": str(path), "first": 1, "lines": ("x",), "marked": (line,), "newer": False, **more}
-    return replace(finding(where=attribution(source=source)), excerpt=Excerpt(**values))  # type: ignore[arg-type]
+    return replace(finding(source=source), excerpt=Excerpt(**values))  # type: ignore[arg-type]
 
 
 def changed(one: Finding, *fixes: Fix) -> str:

@@ -41,20 +41,18 @@ class Seen:
 
     def of(self, rule: str, title: str) -> list[Finding]:
         """Return the findings of a rule whose title contains these words."""
-        return [f for f in self.findings if f.diagnosis.rule == rule and title in f.diagnosis.title]
+        return [f for f in self.findings if f.rule == rule and title in f.title]
 
     def line(self, finding: Finding) -> str:
         """The line of the program that a finding names; empty where it names another file's."""
-        source = finding.where.source
+        source = finding.source
         if source is None or Path(source.file).name != "program.py":
             return ""
         return self.program.splitlines()[source.line - 1].strip()
 
     def __str__(self) -> str:
         """Return the text that a failing test shows."""
-        rows = [
-            f"{f.diagnosis.rule}: {f.diagnosis.title} | {self.line(f)} | {f.where.framework}" for f in self.findings
-        ]
+        rows = [f"{f.rule}: {f.title} | {self.line(f)} | {f.called_from}" for f in self.findings]
         return "\n".join(rows) or "no findings"
 
 
@@ -89,7 +87,7 @@ def spares(tmp_path: Path) -> Spares:
         result = before.of(rule, title)
         assert result, str(before)
         assert not line or any("# here" in before.line(finding) for finding in result), str(before)
-        assert fix in result[0].diagnosis.fix
+        assert fix in result[0].fix
         after = seen(switched(program, switches), tmp_path / "after", stacks)
         assert not after.of(rule, title), str(after)
 

@@ -56,7 +56,7 @@ def test_it_is_read_without_a_bar_too(run: Callable[[str], Seen]) -> None:
     """`enable_progress_bar=False` spares the bar's drawing alone."""
     seen = run(PROGRAM.replace("enable_progress_bar=True", "enable_progress_bar=False"))
     result, *_ = seen.of("lightning", "to the progress bar")
-    assert "Trainer(enable_progress_bar=False) alone" in result.diagnosis.fix
+    assert "Trainer(enable_progress_bar=False) alone" in result.fix
 
 
 def test_a_logger_reads_in_steps_that_are_logged(spares: Spares) -> None:
@@ -101,4 +101,4 @@ def test_a_read_in_the_training_step_is_the_program_s(run: Callable[[str], Seen]
     """Lightning runs the step as a closure within `Optimizer.step`, whose read it isn't."""
     seen = run(PROGRAM)
     assert not seen.of("optimizer-readback", "")
-    assert [f for f in seen.findings if seen.line(f) == "loss.item()" and f.where.owner == "user"], str(seen)
+    assert [f for f in seen.findings if seen.line(f) == "loss.item()" and f.owner == "user"], str(seen)

@@ -147,7 +147,7 @@ def test_with_a_static_cache_only_the_prompt_s_mask_is_looked_at(run: Callable[[
         GENERATE.replace("do_sample=False", "do_sample=False, cache_implementation='static', disable_compile=True")
     )
     requested, left = as_it_is.of("transformers", "asks at each token"), static.of("transformers", "asks at each token")
-    assert requested[0].where.source is not None
-    assert "cache_implementation='static'" in requested[0].diagnosis.fix
+    assert requested[0].source is not None
+    assert "cache_implementation='static'" in requested[0].fix
     assert sum(f.per_step for f in requested) >= 16
     assert sum(f.per_step for f in left) <= 2

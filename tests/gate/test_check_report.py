@@ -58,8 +58,8 @@ def test_a_sync_that_keeps_its_network_from_being_compiled_says_so() -> None:
     """Its gain once compiled stands behind its wait, and in JSON; a step that isn't held by launches has none."""
     verdict = api.check(launch_bound(reads=10), RULES)
     (finding,) = verdict.counted
-    assert finding.gain is not None
-    later = finding.gain.once_compiled_us
+    assert finding.recoverable_us is not None
+    later = finding.once_compiled_us
     assert later is not None
     text = " ".join(render_text(verdict).split())
     assert f"saves {duration(later)} once the network is compiled" in text

@@ -32,8 +32,8 @@ def told(difference: Diff) -> dict[str, list[str]]:
     """Op and line of what differs, by what became of it."""
     lines: dict[str, list[str]] = {}
     for c in difference.changes:
-        source = c.site.first.where.source
-        lines.setdefault(c.change.value, []).append(f"{c.site.first.where.op}:{source.line if source else ''}")
+        source = c.site.first.source
+        lines.setdefault(c.change.value, []).append(f"{c.site.first.op}:{source.line if source else ''}")
     return lines
 
 
@@ -66,9 +66,7 @@ def test_one_that_came_in_is_reported_with_its_line() -> None:
     difference = diff(before, after)
     assert told(difference)["new"] == ["aten::item:15"]
     assert "gone" not in told(difference)
-    assert [c.site.first.where.source for c in difference.worse] == [
-        difference.of(SiteStatus.NEW)[0].site.first.where.source
-    ]
+    assert [c.site.first.source for c in difference.worse] == [difference.of(SiteStatus.NEW)[0].site.first.source]
 
 
 def test_one_more_where_lines_are_not_known_is_more_often() -> None:

@@ -141,9 +141,7 @@ def test_a_sync_s_gain_once_compiled_is_reported_beside_its_gain_now() -> None:
     later, now = change.site.once_compiled_us, change.site.recoverable_us
     assert later is not None
     assert now is not None
-    (gain,) = [f.gain for f in change.site.findings]
-    assert gain is not None
-    limits = gain.range_us
+    (limits,) = [f.recoverable_range_us for f in change.site.findings]
     assert f"; removing it would save {within(now, limits)}, and {duration(later)} once compiled" in render_text(diff)
     after = [c["after"] for c in json.loads(diff_document.render(diff))["changes"] if c["before"] is None]
     assert [site["once_compiled_us"] for site in after] == [pytest.approx(later)]

@@ -57,16 +57,15 @@ def test_figures_are_the_recordings(dry: Analysis) -> None:
     liked = api.liken(dry, there)
     like = liked.likeness
     assert like is not None
-    matches = {f.where.scope[0]: f for f in liked.findings}
-    item = next(f for f in there.findings if f.where.scope == ("log",))
+    matches = {f.scope[0]: f for f in liked.findings}
+    item = next(f for f in there.findings if f.scope == ("log",))
     theirs = like.counterparts[matches["log"].id]
     assert theirs.findings == (item.id,)
-    assert item.gain is not None
-    assert (theirs.wait_us, theirs.recoverable_us) == (item.wait_us, item.gain.recoverable_us)
+    assert (theirs.wait_us, theirs.recoverable_us) == (item.wait_us, item.recoverable_us)
     assert matches["only here"].id not in like.counterparts
-    assert [f.where.scope for f in like.unseen] == [("only there",)]
+    assert [f.scope for f in like.unseen] == [("only there",)]
     assert liked.findings[-1] is matches["only here"]
-    assert matches["log"].gain is None
+    assert matches["log"].recoverable_us is None
 
 
 @pytest.mark.parametrize(

@@ -99,5 +99,5 @@ def test_calls_that_waited_for_the_device_are_their_finding_s():
             with t.op("aten::empty", start + 10 + 300 * k, end + 3):
                 t.call("cudaMalloc", start + 12 + 300 * k, end + 1)
     analysis = api.analyze_trace(t.trace())
-    assert [f.rule for f in analysis.findings if not f.diagnosis.intended] == ["allocator"]
+    assert [f.rule for f in analysis.findings if not f.intended] == ["allocator"]
     assert habit(t) is None

@@ -61,7 +61,7 @@ def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
     flagged = habit(builder)
     (split,) = flagged.splits
     assert (split.finding, split.per_step) == (analysis.findings[0].id, 1)
-    assert split.what == analysis.findings[0].diagnosis.title
+    assert split.what == analysis.findings[0].title
 
 
 @pytest.mark.parametrize(

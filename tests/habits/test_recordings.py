@@ -65,10 +65,10 @@ def test_a_pageable_copy_is_a_sync_or_a_habit_not_both(name, habits):
     (finding,) = analysis.findings
     assert finding.rule == "to-device"
     assert {h.rule for h in analysis.habits} == habits
-    low, high = finding.gain.range_us
+    low, high = finding.recoverable_range_us
     assert low <= 12_110 <= high
     others = sum(h.gain.recoverable_us for h in analysis.habits)
-    assert others + finding.gain.recoverable_us < analysis.step.unprofiled_us
+    assert others + finding.recoverable_us < analysis.step.unprofiled_us
 
 
 MEASURED = [

@@ -16,7 +16,6 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.period import step_intervals
 from syncscan.host.counted import _outermost_of_group, _waited
 from syncscan.model.arrays import Int64
-from syncscan.model.finding import Cost
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.slice_names import is_autograd_thread, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
@@ -95,7 +94,7 @@ def test_of_a_sync_point_s_calls_the_last_ones_waited(wait_us: int, each_us: lis
     calls = tuple(r for r in range(len(trace.slices)) if trace.name(r) in ("cudaMemcpyAsync", "cudaStreamSynchronize"))
     finding = analyze_trace(trace).findings[0]
     one = finding.occurrences[0]
-    waiting = replace(one, sync=replace(one.sync, calls=calls), cost=Cost(wait_us * 1000, 0))
+    waiting = replace(one, calls=calls, wait_ns=wait_us * 1000, bubble_ns=0)
     rows, lengths = _waited(trace, [replace(finding, occurrences=(waiting,))])
     assert rows.tolist() == list(calls)
     assert lengths.tolist() == [us * 1000 for us in each_us]

@@ -61,9 +61,7 @@ def scopes(trace: Trace) -> list[str]:
 def test_torch_1_9_gives_the_same_findings_ids_and_habits() -> None:
     """It calls steps, loaders, optimizers and the program's own scopes ops."""
     today, then = api.analyze_trace(training().trace()), api.analyze_trace(written_before_annotations(training()))
-    assert [(f.id, f.where.scope, f.per_step) for f in then.findings] == [
-        (f.id, f.where.scope, f.per_step) for f in today.findings
-    ]
+    assert [(f.id, f.scope, f.per_step) for f in then.findings] == [(f.id, f.scope, f.per_step) for f in today.findings]
     assert [h.rule for h in then.habits] == [h.rule for h in today.habits]
     assert then.step == today.step
     assert scopes(then.trace) == scopes(today.trace)

@@ -78,7 +78,7 @@ def test_the_source_is_kept_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
             t.sync("aten::nonzero", at=start + 20)
     path = saved(t, tmp_path)
     (tmp_path / "train.py").write_text("")
-    source = api.analyze(path).findings[0].where.source
+    source = api.analyze(path).findings[0].source
     assert source is not None
     assert source.candidates == (5,)
 

@@ -12,7 +12,7 @@ from syncscan.model.step import Bound
 from syncscan.report import fragment, html, json, render, text
 from syncscan.report.finding_table import COLUMNS, finding_frame
 from tests.builder import TraceBuilder
-from tests.report.example import analysis, attribution, finding, typical
+from tests.report.example import UNPROJECTED, analysis, finding, typical
 
 
 def test_finding_by_id():
@@ -39,7 +39,7 @@ def test_the_frame_of_nothing_has_its_columns():
     assert len(frame) == 0
 
 
-@pytest.mark.parametrize("findings", [(), (finding(),), (finding(gain=None, where=attribution(source=None)),)])
+@pytest.mark.parametrize("findings", [(), (finding(),), (finding(**UNPROJECTED, source=None),)])
 def test_the_frame_has_the_documented_dtypes(findings: tuple[Finding, ...]):
     """Also without findings, gains or lines: code that sums or compares a column needs no case for them."""
     frame = finding_frame(analysis(*findings))

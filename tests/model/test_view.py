@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from syncscan.model.finding import Gain, Severity
+from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis
 from syncscan.model.view import Hidden, View, ranked, shown
-from tests.report.example import EXPLICIT, LAUNCHES, TIMED, finding
+from tests.report.example import EXPLICIT, LAUNCHES, TIMED, UNPROJECTED, finding
 
-BIG, SMALL = finding("big"), finding("small", gain=Gain(50.0, (0.0, 90.0), 0.0))
-UNKNOWN = finding("unknown", gain=None)
-INTENDED = replace(finding("intended"), diagnosis=EXPLICIT, severity=Severity.INFO)
+BIG, SMALL = finding("big"), finding("small", recoverable_us=50.0, recoverable_range_us=(0.0, 90.0), moved_us=0.0)
+UNKNOWN = finding("unknown", **UNPROJECTED)
+INTENDED = replace(finding("intended"), **EXPLICIT, severity=Severity.INFO)
 STEP = 10_000.0
 
 
@@ -50,7 +50,7 @@ def test_each_option_hides_what_it_says(view: View, left: list[str]) -> None:
 
 def test_only_the_users_code() -> None:
     """Habits have no owner and stay."""
-    library = replace(BIG, where=replace(BIG.where, owner="framework"), id="library")
+    library = replace(BIG, owner="framework", id="library")
     result = shown(View(user_only=True), [library, SMALL], [LAUNCHES], STEP)
     assert [x.id for x in result.ranked] == [LAUNCHES.id, "small"]
     assert result.hidden == (Hidden("--user-only", 1, 0),)

@@ -7,18 +7,15 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import (
-    Attribution,
     Cause,
     Confidence,
-    Cost,
     Diagnosis,
     Finding,
-    Gain,
-    Occurrence,
     Phase,
     Severity,
     Source,
     SyncPoint,
+    Use,
 )
 from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Split
 from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
@@ -51,7 +48,7 @@ STEP = StepSummary(
     ),
 )
 
-NONZERO = Diagnosis(
+NONZERO = dict(  # noqa: C408
     rule="nonzero",
     name="nonzero reads its output size back",
     cause=Cause.SHAPE,
@@ -61,7 +58,7 @@ NONZERO = Diagnosis(
     when_fine="Where the selection saves more work than the wait costs.",
     do="Keep the shape: torch.where(mask, a, b).",
 )
-EXPLICIT = Diagnosis(
+EXPLICIT = dict(  # noqa: C408
     rule="explicit-sync",
     name="Explicit synchronize",
     cause=Cause.EXPLICIT,
@@ -119,7 +116,7 @@ def remedy(**changes: object) -> Remedy:
     """The removal of the typical finding, with changes."""
     built = Remedy(
         findings=("nonzero-1f2e3d4c",),
-        what=NONZERO.title,
+        what=NONZERO["title"],
         alone_us=9_000.0,
         range_us=(8_100.0, 9_900.0),
         after_us=9_000.0,
@@ -240,46 +237,41 @@ def host_bound(host: Host = HOST) -> Analysis:
     return replace(analysis(finding(), step=step), host_time=host)
 
 
-def attribution(**changes: object) -> Attribution:
-    """Where the typical finding is, with changes."""
-    default = Attribution(
-        op="aten::index",
-        op_stack=("aten::index", "aten::nonzero"),
-        scope=("detect", "mask"),
-        module=("Detector", "Detector.head"),
-        source=Source("train/detect.py", 42, "select", exact=True),
-        framework=None,
-        owner="user",
-        phase=Phase.FORWARD,
-        thread="thread 100 (python)",
-        step=2,
-    )
-    return replace(default, **changes)  # type: ignore[arg-type]
-
-
 def finding(id: str = "nonzero-1f2e3d4c", **changes: object) -> Finding:
     """The typical finding, with changes."""
-    place = changes.pop("where", attribution())
-    diagnosis = changes.pop("diagnosis", NONZERO)
-    assert isinstance(place, Attribution)
-    assert isinstance(diagnosis, Diagnosis)
+    diagnosis = Diagnosis(**NONZERO)  # type: ignore[arg-type]
     point = SyncPoint((0,), "cudaStreamSynchronize", (), 0, 0, 8_000_000, 0, 7, diagnosis)
     waits = (8_000_000, 8_200_000, 8_431_500)
     f = Finding(
         id=id,
-        diagnosis=diagnosis,
-        where=place,
+        **NONZERO,  # type: ignore[arg-type]
         severity=Severity.HIGH,
         confidence=Confidence.HIGH,
-        api="cudaStreamSynchronize",
+        op="aten::index",
+        op_stack=("aten::index", "aten::nonzero"),
+        call="cudaStreamSynchronize",
+        scope=("detect", "mask"),
+        module=("Detector", "Detector.head"),
+        source=Source("train/detect.py", 42, "select", exact=True),
+        called_from=None,
+        owner="user",
+        phase=Phase.FORWARD,
+        thread="thread 100 (python)",
         count=3,
         per_step=1.0,
         wait_us=8_210.5,
         bubble_us=8_900.0,
-        occurrences=tuple(Occurrence(point, place, Cost(w, 8_900_000)) for w in waits),
-        gain=Gain(9_000.0, (8_100.0, 9_900.0), 0.0),
+        recoverable_us=9_000.0,
+        recoverable_range_us=(8_100.0, 9_900.0),
+        moved_us=0.0,
+        value=Use.UNKNOWN,
+        occurrences=tuple(replace(point, wait_ns=wait, bubble_ns=8_900_000) for wait in waits),
     )
     return replace(f, **changes)  # type: ignore[arg-type]
+
+
+UNPROJECTED = {"recoverable_us": None, "recoverable_range_us": None, "moved_us": None}
+"""The changes that take a finding's gain away."""
 
 
 def analysis(*findings: Finding, step: StepSummary = STEP, warnings: tuple[str, ...] = ()) -> Analysis:
@@ -299,28 +291,41 @@ def typical() -> Analysis:
         finding(
             "item-00aa11bb",
             severity=Severity.MEDIUM,
-            where=attribution(source=inexact, framework=framework, owner="framework", scope=()),
+            source=inexact,
+            called_from=framework,
+            owner="framework",
+            scope=(),
             per_step=14.0,
             count=42,
             wait_us=600.0,
             bubble_us=20.0,
-            gain=Gain(310.0, (0.0, 500.0), 290.0),
+            recoverable_us=310.0,
+            recoverable_range_us=(0.0, 500.0),
+            moved_us=290.0,
         ),
         finding(
             "mask-22cc33dd",
             severity=Severity.LOW,
             confidence=Confidence.MEDIUM,
-            where=attribution(source=guess, phase=Phase.BACKWARD, op="IndexBackward0", thread="pt_autograd_0"),
+            source=guess,
+            phase=Phase.BACKWARD,
+            op="IndexBackward0",
+            thread="pt_autograd_0",
             wait_us=6.3,
             bubble_us=0.0,
-            gain=None,
+            **UNPROJECTED,
         ),
         finding(
             "explicit-sync-44ee55ff",
             severity=Severity.INFO,
-            diagnosis=EXPLICIT,
-            where=attribution(source=None, op="", op_stack=(), scope=(), module=(), owner="unknown"),
-            gain=None,
+            **EXPLICIT,
+            source=None,
+            op="",
+            op_stack=(),
+            scope=(),
+            module=(),
+            owner="unknown",
+            **UNPROJECTED,
         ),
         warnings=("Recorded without shapes.",),
     )
@@ -355,14 +360,14 @@ HOSTILE = (
 
 def hostile(text: str) -> Analysis:
     """An analysis in which every text that a trace can put there is this one."""
-    diagnosis = replace(NONZERO, title=text, why=text, fix=text, when_fine=text, name=text)
     source = Source(text, 3, text, exact=False)
-    place = attribution(
-        op=text, op_stack=(text,), scope=(text,), module=(text,), source=source, framework=source, thread=text
-    )
+    everywhere = finding(
+        title=text, why=text, fix=text, when_fine=text, name=text, call=text, op=text, op_stack=(text,),
+        scope=(text,), module=(text,), source=source, called_from=source, thread=text,
+    )  # fmt: skip
     outlook = Outlook(gains=True, sentence=text, beside=text)
     step = replace(STEP, reason=text, outlook=outlook, bound=Bound.HOST)
-    outcome = analysis(finding(diagnosis=diagnosis, where=place, api=text), step=step, warnings=(text,))
+    outcome = analysis(everywhere, step=step, warnings=(text,))
     habit = hostile_habit(text)
     listed = (replace(remedy(), what=text), replace(of_habit(habit), what=text))
     return replace(outcome, host_time=hostile_host(text), habits=(habit,), remedies=listed)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from syncscan.model.finding import Excerpt, Finding, Gain, Severity, Source
+from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.report import annotated, html
 from syncscan.report.annotated import AnnotatedFile
 from syncscan.report.story import story_of
-from tests.report.example import HOSTILE, analysis, attribution, finding
+from tests.report.example import HOSTILE, analysis, finding
 
 TRAIN = "/home/me/train.py"
 
@@ -18,8 +18,9 @@ def at(number: int, id: str, wait_us: float = 100.0, text: str = "loss.item()", 
     source = Source(TRAIN, number, "step", True)
     lines = (f"before {number}", text, f"after {number}")
     excerpt = Excerpt(path=TRAIN, first=number - 1, lines=lines, marked=(number,), newer=False)
-    gain = Gain(gain_us, (0.0, gain_us), 0.0)
-    return finding(id, where=replace(attribution(), source=source), wait_us=wait_us, gain=gain, excerpt=excerpt)
+    return finding(
+        id, source=source, wait_us=wait_us, recoverable_us=gain_us, recoverable_range_us=(0.0, gain_us), excerpt=excerpt
+    )
 
 
 def files(*findings: Finding) -> list[AnnotatedFile]:
@@ -38,8 +39,8 @@ def test_a_line_has_the_costs_of_all_its_findings() -> None:
 
 def test_the_file_that_waits_longest_comes_first() -> None:
     """A finding that is intended doesn't count, and one without a line has no file."""
-    other = replace(at(5, "b-1", wait_us=5_000.0), where=replace(attribution(), source=Source("b.py", 5, "f", True)))
-    nowhere = finding("c-1", where=replace(attribution(), source=None))
+    other = replace(at(5, "b-1", wait_us=5_000.0), source=Source("b.py", 5, "f", True))
+    nowhere = finding("c-1", source=None)
     intended = replace(at(30, "d-1"), severity=Severity.INFO)
     assert [file.place for file in files(at(10, "a-1"), other, nowhere, intended)] == ["b.py", TRAIN]
 

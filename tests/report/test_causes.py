@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from syncscan.model.finding import Source
 from syncscan.report.causes import MANY, title_of
-from tests.report.example import attribution, finding
+from tests.report.example import finding
 
 
 def test_few_places_keep_their_own_titles() -> None:
@@ -18,7 +18,8 @@ def test_many_places_are_named_by_library_and_rules() -> None:
     """The most frequent rule first; the library where most of them lie in one."""
     own_findings = [finding(f"nonzero-{k:08x}") for k in range(3)]
     inside = Source("/env/site-packages/torchvision/ops/boxes.py", 41, "nms", True)
-    where = replace(attribution(), framework=inside, owner="framework")
-    of_library = [replace(f, where=where) for f in [*own_findings, finding("nonzero-aaaaaaaa")]]
+    of_library = [
+        replace(f, called_from=inside, owner="framework") for f in [*own_findings, finding("nonzero-aaaaaaaa")]
+    ]
     assert title_of(of_library) == "4 places in torchvision: nonzero"
     assert title_of([*own_findings, finding("nonzero-aaaaaaaa")]) == "4 places: nonzero"

@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Source
 from syncscan.report import compile_breaks, render
-from tests.report.example import analysis, attribution, finding
+from tests.report.example import analysis, finding
 
 
 def event(kind: CompileKind, line: int, count: int = 1) -> CompileEvent:
@@ -21,7 +21,7 @@ def event(kind: CompileKind, line: int, count: int = 1) -> CompileEvent:
 
 
 def said(*events: CompileEvent, notes: tuple[str, ...] = ()) -> Analysis:
-    outcome = analysis(finding("item-1", where=attribution(source=Source("/a/m.py", 10, "f", True))))
+    outcome = analysis(finding("item-1", source=Source("/a/m.py", 10, "f", True)))
     record = CompileRecord(torch="2.13.0", frames=2, graphs=2, events=events, notes=notes)
     info = replace(outcome.trace.info, capture=replace(outcome.trace.info.capture, compiled=record))
     return replace(outcome, trace=replace(outcome.trace, info=info))

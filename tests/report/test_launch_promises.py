@@ -58,7 +58,7 @@ class Allowed:
     @cached_property
     def program(self) -> tuple[str, ...]:
         """The ids of the program's own syncs."""
-        return tuple(f.id for f in self.analysis.findings if not f.diagnosis.intended)
+        return tuple(f.id for f in self.analysis.findings if not f.intended)
 
     @cached_property
     def breaking(self) -> tuple[str, ...]:

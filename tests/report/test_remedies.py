@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from syncscan.model.finding import Gain, Severity
+from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis
 from syncscan.report import remedies as report
 from syncscan.report import render
 from syncscan.report.json import document as json_document
-from tests.report.example import LAUNCHES, STEP, TIMED, analysis, finding, of_habit, remedy, typical
+from tests.report.example import LAUNCHES, STEP, TIMED, UNPROJECTED, analysis, finding, of_habit, remedy, typical
 from tests.whatif.test_remedies import step
 
 
@@ -49,8 +49,8 @@ def test_syncs_that_go_together_are_each_named_and_each_fix_once():
 def test_where_nothing_was_projected_the_costliest_findings_stand_in():
     """With what they cost, and no word of what they would save."""
     bare = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None)
-    low = finding("low-1", severity=Severity.LOW, gain=None)
-    (answer,) = report.describe(analysis(finding(gain=None), low, step=bare))
+    low = finding("low-1", severity=Severity.LOW, **UNPROJECTED)
+    (answer,) = report.describe(analysis(finding(**UNPROJECTED), low, step=bare))
     assert (answer.saves, answer.doubt) == ("waits 8.21 ms, then the device is idle for 8.90 ms", "not projected")
     assert answer.alone_us is None
 
@@ -58,7 +58,7 @@ def test_where_nothing_was_projected_the_costliest_findings_stand_in():
 def test_a_list_that_nothing_was_measured_for_is_in_no_order_of_cost():
     """As of a dry run: neither its heading nor the table below says by what it is ranked."""
     untimed = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None, waits_withheld=True)
-    outcome = analysis(finding("low-1", severity=Severity.LOW, gain=None), step=untimed)
+    outcome = analysis(finding("low-1", severity=Severity.LOW, **UNPROJECTED), step=untimed)
     (answer,) = report.describe(outcome)
     text = render(outcome, "text")
     assert answer.saves == "waits for an unknown time"
@@ -109,7 +109,10 @@ def test_it_does_not_end_where_the_rest_saves_something_or_nothing_is_left():
 
 def test_many_findings_that_save_too_little_are_one_line_of_the_table():
     """Named by their rules, with their waits; `-v` lists them."""
-    little = [finding(f"item-0000000{k}", gain=Gain(10.0, (0.0, 20.0), 0.0)) for k in range(5)]
+    little = [
+        finding(f"item-0000000{k}", recoverable_us=10.0, recoverable_range_us=(0.0, 20.0), moved_us=0.0)
+        for k in range(5)
+    ]
     text = render(analysis(finding(), *little), "text")
     assert " 5 places: nonzero. Each saves less than 1%; together they wait 41.1 ms." in text.splitlines()
     assert " 5 more: -v" in text.splitlines()

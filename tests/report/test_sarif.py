@@ -16,7 +16,7 @@ import pytest
 from syncscan.model.finding import Source
 from syncscan.report import sarif
 from tests.each import each
-from tests.report.example import HOSTILE, analysis, attribution, finding, hostile, typical
+from tests.report.example import HOSTILE, analysis, finding, hostile, typical
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / ".ci" / "cache" / "sarif-2.1.0.json"
@@ -105,7 +105,7 @@ def test_levels_follow_severity():
 )
 def test_files_are_uris(file: str, artifact: dict[str, str]):
     """Relative to the repository or absolute, on any system."""
-    a = analysis(finding(where=attribution(source=Source(file, 1, "f", exact=True))))
+    a = analysis(finding(source=Source(file, 1, "f", exact=True)))
     (result,) = run(sarif.render(a))["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"] == artifact
 
@@ -113,6 +113,6 @@ def test_files_are_uris(file: str, artifact: dict[str, str]):
 def test_the_only_candidate_is_the_line():
     """Where a guess leaves one line, the result is there; where it leaves two, at the function."""
     places = [Source("a.py", 10, "f", False, (14,)), Source("a.py", 10, "f", False, (14, 17))]
-    a = analysis(*[finding(where=attribution(source=s)) for s in places])
+    a = analysis(*[finding(source=s) for s in places])
     lines = [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in run(sarif.render(a))["results"]]
     assert lines == [14, 10]

@@ -29,7 +29,7 @@ def reads(per_step: float = 12.0) -> Finding:
     """Reads of 22 µs in a module's forward."""
     plain = finding()
     line = Source("net.py", 7, "forward", exact=True)
-    return replace(plain, per_step=per_step, wait_us=22.0, where=replace(plain.where, module=("Denoise",), source=line))
+    return replace(plain, per_step=per_step, wait_us=22.0, module=("Denoise",), source=line)
 
 
 def test_the_pair_is_one_sentence() -> None:
@@ -69,7 +69,7 @@ def test_without_a_pair_there_is_no_sentence() -> None:
 
 def test_a_network_that_is_not_known_is_called_the_network() -> None:
     """A trace without lines."""
-    nowhere = replace(reads(), where=replace(reads().where, module=(), source=None))
+    nowhere = replace(reads(), module=(), source=None)
     assert "keep the network from" in sentence(STATES, [nowhere])
 
 

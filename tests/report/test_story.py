@@ -16,7 +16,6 @@ from tests.report.example import (
     LAUNCHES,
     STEP,
     analysis,
-    attribution,
     finding,
     hostile,
     of_habit,
@@ -85,7 +84,7 @@ def test_a_hostile_habit_can_not_reach_the_terminal(text: str) -> None:
 def test_a_trace_without_lines_says_how_to_record_them() -> None:
     """Only where no sync has one."""
     advice = "No source lines: record with syncscan profile, or with_stack=True for functions."
-    bare = finding(where=replace(attribution(), source=None))
+    bare = finding(source=None)
     assert advice in story_of(analysis(bare)).steps_found
     assert advice not in story_of(analysis(bare, finding("item-0"))).steps_found
     assert advice not in story_of(analysis()).steps_found

@@ -106,7 +106,7 @@ def test_a_big_trace_keeps_the_slices_around_findings():
     drawn = timeline(analysis, budget=300)
     assert not drawn["whole"]
     assert drawn["slices"] <= 350 < drawn["of"]
-    worst = max(analysis.findings[0].occurrences, key=lambda o: o.cost.wait_ns + o.cost.bubble_ns).sync
+    worst = max(analysis.findings[0].occurrences, key=lambda o: o.wait_ns + o.bubble_ns).sync
     at = worst.ts - drawn["origin"]
     assert any(a <= at < b for a, b in drawn["intervals"])
     busy = base64.b64decode(drawn["groups"][1]["lanes"][0]["busy"])

@@ -110,16 +110,16 @@ def test_an_open_file_shows_its_lint_warnings_and_why(tmp_path: Path) -> None:
 def test_findings_of_the_newest_recording_say_their_gain(tmp_path: Path) -> None:
     """In place of the lint warning of that line."""
     recording = SAMPLES / "logged.pt.trace.json.gz"
-    match = next(f for f in api.analyze(str(recording)).findings if f.rule == "item" and f.where.source)
-    assert match.where.source is not None
-    file = tmp_path / match.where.source.file
+    match = next(f for f in api.analyze(str(recording)).findings if f.rule == "item" and f.source)
+    assert match.source is not None
+    file = tmp_path / match.source.file
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n" * (match.where.source.line + 3))
+    file.write_text("\n" * (match.source.line + 3))
     shutil.copy(recording, tmp_path)
 
     async def talk(editor: Editor) -> None:
         (shown,) = [d for d in await editor.open(file) if d.code == "item"]
-        assert shown.range.start.line == match.where.source.line - 1  # type: ignore[union-attr]
+        assert shown.range.start.line == match.source.line - 1  # type: ignore[union-attr]
         assert shown.severity == types.DiagnosticSeverity.Warning
         assert "27% of the step (4.3 ms)" in shown.message
 

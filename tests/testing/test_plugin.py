@@ -201,7 +201,7 @@ def test_a_comment_allows_what_a_recording_found(tmp_path: Path, monkeypatch: py
     path = Path("sample_traces/workloads.py")
     path.parent.mkdir()
     lines = (SAMPLES / path.name).read_text().splitlines()
-    lines[analysis.findings[0].where.source.line - 1] += "  # syncscan: allow[item] logged"  # type: ignore[union-attr]
+    lines[analysis.findings[0].source.line - 1] += "  # syncscan: allow[item] logged"  # type: ignore[union-attr]
     path.write_text("\n".join(lines))
     assert failure.of_analysis(limit, analysis) == ""
 

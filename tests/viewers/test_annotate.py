@@ -61,11 +61,11 @@ def test_a_finding_is_a_slice_over_its_wait_that_says_everything() -> None:
     analysis = api.analyze_trace(t.trace())
     point = analysis.findings[0].occurrences[0]
     shown = slices(added_to(t, analysis), "syncscan_finding")[0]
-    assert (shown["ts"], shown["ts"] + shown["dur"]) == (point.sync.ts / 1000, point.sync.end / 1000)
+    assert (shown["ts"], shown["ts"] + shown["dur"]) == (point.ts / 1000, point.end / 1000)
     args = shown["args"]
-    assert args["wait_us"] == point.cost.wait_ns / 1000
+    assert args["wait_us"] == point.wait_ns / 1000
     assert args["rule"].startswith(analysis.findings[0].rule)
-    assert args["fix"] == analysis.findings[0].diagnosis.fix
+    assert args["fix"] == analysis.findings[0].fix
     assert {"line", "scope", "op", "wait", "bubble", "recoverable", "id"} <= args.keys()
     assert args["scope"] == "mask"
 
@@ -81,7 +81,7 @@ def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
     analysis = api.analyze_trace(t.trace())
     idle = slices(added_to(t, analysis), "syncscan_idle")
     behind = sum(e["dur"] for e in idle if e["name"].startswith("idle: sync"))
-    bubbles = sum(o.cost.bubble_ns for f in analysis.findings for o in f.occurrences) / 1000
+    bubbles = sum(o.bubble_ns for f in analysis.findings for o in f.occurrences) / 1000
     assert behind == pytest.approx(bubbles, abs=0.01)
     assert any(e["name"] == "idle: host" for e in idle)
 
@@ -163,7 +163,7 @@ def test_a_viewer_opens_at_the_step_of_the_costliest_sync_of_the_first_finding()
     opening = opening_of(api.analyze_trace(t.trace()))
     assert opening is not None
     assert (opening.number, opening.view) == (1, Interval(3_000_000, 5_000_000))
-    assert opening.view.begin <= opening.sync.begin < opening.sync.end <= opening.view.end
+    assert opening.view.begin <= opening.sync.begin < opening.end <= opening.view.end
     assert opening.pids == (str(MAIN), "0")
 
 

@@ -55,7 +55,7 @@ def analyzed(plan: Sequence[Item], steps: int = 4, step_ms: float | None = None)
 
 def real(analysis: Analysis) -> list[Finding]:
     """The findings of the marked steps, in the order of the analysis."""
-    return [f for f in analysis.findings if not f.diagnosis.intended]
+    return [f for f in analysis.findings if not f.intended]
 
 
 def profiled(analysis: Analysis) -> Analysis:

@@ -69,8 +69,8 @@ def test_a_wait_for_earlier_work_is_no_time_of_the_steps(kind: str, recorded: bo
     assert (projection.observed_us, projection.baseline_us) == pytest.approx((4000, 4000), rel=0.02)
     (finding,) = analysis.findings
     assert finding.wait_us == pytest.approx(BACKLOG / 5, rel=0.02)
-    assert finding.gain is not None
-    assert finding.gain.range_us[1] < 0.02 * analysis.step.observed_us
+    assert finding.recoverable_us is not None
+    assert finding.recoverable_range_us[1] < 0.02 * analysis.step.observed_us
     assert "and once for 19.9 ms for work launched before the first step" in " ".join(render(analysis, "text").split())
 
 
@@ -83,6 +83,6 @@ def test_a_wait_for_the_steps_own_work_keeps_its_gain() -> None:
     analysis = analyze_trace(t.trace())
     (finding,) = analysis.findings
     assert analysis.step.bound is Bound.SYNC
-    assert finding.gain is not None
-    assert finding.gain.recoverable_us > 1500
+    assert finding.recoverable_us is not None
+    assert finding.recoverable_us > 1500
     assert "launched before" not in render(analysis, "text")

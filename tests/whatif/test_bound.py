@@ -120,9 +120,9 @@ def test_a_sync_behind_a_collective_gains_nothing_that_one_rank_can_tell() -> No
     """Its range reaches from nothing to what the replay says, and the finding says who can tell."""
     analysis = analysis_of(with_collectives(300, 600))
     (finding,) = analysis.findings
-    assert finding.gain is not None
-    assert (finding.gain.recoverable_us, finding.gain.range_us[0]) == (0, 0)
-    assert "only the traces of all ranks show" in finding.gain.untold
+    assert finding.recoverable_us is not None
+    assert (finding.recoverable_us, finding.recoverable_range_us[0]) == (0, 0)
+    assert "only the traces of all ranks show" in finding.untold
     for form in ("text", "markdown", "html", "sarif", "json", "fragment"):
         if form == "text":
             assert "traces of all ranks" in " ".join(report.render(analysis, form, verbose=1).split())
@@ -139,9 +139,9 @@ def test_a_sync_before_the_collectives_of_a_host_bound_step_keeps_its_gain() -> 
         done = t.launch(at=end + 250, lasts=100)
         t.launch(NCCL, at=done, lasts=200, stream=13)
     (finding,) = analysis_of(t).findings
-    assert finding.gain is not None
-    assert finding.gain.recoverable_us > 100
-    assert (finding.gain.range_us[0], finding.gain.untold) == (0, "")
+    assert finding.recoverable_us is not None
+    assert finding.recoverable_us > 100
+    assert (finding.recoverable_range_us[0], finding.untold) == (0, "")
 
 
 @pytest.mark.parametrize(

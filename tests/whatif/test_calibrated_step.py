@@ -44,7 +44,7 @@ def step(plan: Sequence[Item]) -> CalibratedStep:
 
 def first(analysis: Analysis) -> Finding:
     """The finding that waits the earliest in a step."""
-    return min(real(analysis), key=lambda f: f.occurrences[0].sync.ts)
+    return min(real(analysis), key=lambda f: f.occurrences[0].ts)
 
 
 # ------------------------------------------------------------------ the numbers
@@ -127,7 +127,7 @@ def test_of_a_pageable_copy_its_launch_stays() -> None:
     analysis = known(t)
     (result,) = real(analysis)
     projector = Projector(analysis.trace, analysis.findings, analysis.step.observed_us)
-    assert result.diagnosis.removal is Removal.PINNED_COPY
+    assert result.removal is Removal.PINNED_COPY
     assert projector.calibrated().most(projector.number[result.id]) == pytest.approx(494.0 - 10.0 + 5.0, abs=2.0)
 
 
@@ -138,16 +138,16 @@ def test_a_finding_that_never_waited_in_the_steps_can_save_nothing() -> None:
 
 def test_waits_that_turn_up_again_are_moved() -> None:
     """All of the first wait's 490 µs, and of the second one's 300 what the first then waits more."""
-    gains = [f.gain for f in sorted(real(known(told(PASSED_ON))), key=lambda f: f.occurrences[0].sync.ts)]
-    moved = [(gain.moved_us, gain.recoverable_us) for gain in gains if gain]
+    findings = sorted(real(known(told(PASSED_ON))), key=lambda f: f.occurrences[0].ts)
+    moved = [(f.moved_us, f.recoverable_us) for f in findings]
     assert moved == [pytest.approx((490.0, 1.0), abs=0.1), pytest.approx((197.0, 103.0), abs=0.1)]
 
 
 def test_a_wait_that_is_gone_is_not_moved() -> None:
     """There is no other to take it over; nor are all of them together moved."""
     (only,) = real(known(told(IN_TURN)))
-    assert only.gain is not None
-    assert only.gain.moved_us == 0.0
+    assert only.recoverable_us is not None
+    assert only.moved_us == 0.0
     analysis = known(told(PASSED_ON))
     projector = Projector(analysis.trace, analysis.findings, analysis.step.observed_us)
     assert projector.calibrated().moved(analysis.findings) == 0.0
@@ -174,9 +174,9 @@ def test_all_have_the_range_of_the_list_if_there_is_one() -> None:
     analysis = analyze(SAMPLES / "logged.pt.trace.json.gz")
     p, (remedy,), (finding,) = analysis.whatif("all"), analysis.remedies, analysis.findings
     projected = tuple(p.baseline_us - us for us in reversed(p.range_us))
-    assert finding.gain is not None
+    assert finding.recoverable_us is not None
     assert remedy.range_us == pytest.approx(projected)
-    assert finding.gain.range_us == pytest.approx(projected)
+    assert finding.recoverable_range_us == pytest.approx(projected)
     assert analysis.step.recoverable_range_us == pytest.approx(projected)
 
 

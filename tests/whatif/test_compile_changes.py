@@ -131,7 +131,7 @@ def test_a_sync_outside_of_the_network_parts_its_calls_and_breaks_nothing() -> N
         at = ops(t, LAYER, 100)
         read(t, at, function="forward", module="Net/head", line=90)
     _, extent = reached(t)
-    assert [f.where.source.function for f in extent.breaking if f.where.source] == ["forward"]
+    assert [f.source.function for f in extent.breaking if f.source] == ["forward"]
     for remove in (False, True):
         assert len(reached(t, remove)[1].pieces) == 2
 

@@ -93,7 +93,7 @@ def test_the_ranges_of_25_findings_are_sought_with_all_replays() -> None:
             with t.scope(f"part {k}", at, at + 190), t.op("aten::index", at + 1, at + 185):
                 t.sync("aten::nonzero", at=at + 10, wait=40 - k)
     matches = sorted(real(known(t)), key=lambda f: -(f.wait_us + f.bubble_us))
-    most = [f.gain.range_us[1] - f.gain.recoverable_us for f in matches if f.gain]
+    most = [f.recoverable_range_us[1] - f.recoverable_us for f in matches if f.recoverable_us is not None]
     assert len(most) == 30
     assert min(most[:25]) > 70 + max(most[25:])
 
@@ -501,11 +501,11 @@ def test_a_habits_range_leaves_half_of_what_the_replay_leaves() -> None:
     habit = Habit("made-up-0", words, Confidence.HIGH, (), "", 1.0, (), 900.0, (Change(host=host),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
     (result,) = project_habits(projector, [habit])
-    assert result.gain is not None
-    saved = result.gain.recoverable_us
+    assert result.recoverable_us is not None
+    saved = result.recoverable_us
     assert saved == pytest.approx(900, abs=5)
-    assert result.gain.range_us[1] == pytest.approx(saved + 0.5 * (1000 - saved), abs=2)
-    assert result.gain.range_us[0] == pytest.approx(saved - 0.01 * 1000 - 0.1 * saved, abs=2)
+    assert result.recoverable_range_us[1] == pytest.approx(saved + 0.5 * (1000 - saved), abs=2)
+    assert result.recoverable_range_us[0] == pytest.approx(saved - 0.01 * 1000 - 0.1 * saved, abs=2)
 
 
 def test_a_step_that_the_host_bounds_doesnt_stretch_its_device() -> None:

@@ -52,8 +52,8 @@ def test_a_short_call_gains_no_more_than_itself() -> None:
         t.call("cudaDeviceSynchronize", start + 90_000, start + 90_017)
     analysis = api.analyze_trace(t.trace())
     (finding,) = analysis.findings
-    assert finding.gain is not None
-    assert finding.gain.range_us[1] <= 17.001
+    assert finding.recoverable_us is not None
+    assert finding.recoverable_range_us[1] <= 17.001
     assert analysis.step.recoverable_range_us is not None
     assert analysis.step.recoverable_range_us[1] <= 17.001
 
@@ -73,9 +73,9 @@ def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert WEIGHED <= len(replayed) < REPLAYED / 2
     assert len(analysis.findings) >= REPLAYED + 50
     for finding in analysis.findings:
-        assert finding.gain is not None
-        low, high = finding.gain.range_us
-        assert low <= finding.gain.recoverable_us <= high + 1e-9
+        assert finding.recoverable_us is not None
+        low, high = finding.recoverable_range_us
+        assert low <= finding.recoverable_us <= high + 1e-9
 
 
 @pytest.mark.parametrize(("count", "replayed_each"), [(90, True), (110, False)])
@@ -96,13 +96,13 @@ def test_others_share_what_they_save_together() -> None:
     others = sorted(real(analysis), key=lambda f: f.wait_us + f.bubble_us)[: REPLAYED // 2]
     for finding in others[::20]:
         alone = analysis.whatif(f"id:{finding.id}").saving_us
-        assert finding.gain is not None
-        assert finding.gain.range_us[0] <= alone <= finding.gain.range_us[1] + 1e-6
+        assert finding.recoverable_us is not None
+        assert finding.recoverable_range_us[0] <= alone <= finding.recoverable_range_us[1] + 1e-6
 
 
 def test_up_to_that_many_are_replayed_alone() -> None:
     """A usual trace loses nothing: each gain is what its own replay says."""
     analysis = many(WEIGHED + 15)
     for finding in analysis.findings:
-        assert finding.gain is not None
-        assert finding.gain.recoverable_us == pytest.approx(max(0.0, analysis.whatif(f"id:{finding.id}").saving_us))
+        assert finding.recoverable_us is not None
+        assert finding.recoverable_us == pytest.approx(max(0.0, analysis.whatif(f"id:{finding.id}").saving_us))

@@ -23,7 +23,7 @@ CHAIN: list[Item] = [("launch", 500.0), ("read", 0.0), ("wait", 0.0), ("work", 4
 
 def alone(analysis: Analysis) -> list[float]:
     """Return the saving of each finding alone, in µs."""
-    return [f.gain.recoverable_us if f.gain else -1.0 for f in real(analysis)]
+    return [-1.0 if f.recoverable_us is None else f.recoverable_us for f in real(analysis)]
 
 
 def test_a_wait_that_keeps_the_device_idle_is_worth_what_the_step_gains() -> None:
@@ -42,8 +42,8 @@ def test_a_wait_that_only_passes_on_saves_nothing() -> None:
     analysis = profiled(analyzed(CHAIN))
     assert max(alone(analysis)) < 15
     reads = next(f for f in real(analysis) if f.rule == "item")
-    assert reads.gain is not None
-    assert reads.gain.moved_us == pytest.approx(reads.wait_us, rel=0.02)
+    assert reads.recoverable_us is not None
+    assert reads.moved_us == pytest.approx(reads.wait_us, rel=0.02)
     assert analysis.whatif("all").saving_us == pytest.approx(400, abs=15)
 
 
@@ -52,8 +52,8 @@ def test_a_device_bound_step_has_nothing_to_gain() -> None:
     analysis = profiled(analyzed([("launch", 50.0), ("launch", 5000.0), ("read", 0.0), ("work", 20.0)]))
     (finding,) = real(analysis)
     assert finding.wait_us > 4900
-    assert finding.gain is not None
-    assert finding.gain.recoverable_us < 0.01 * analysis.step.observed_us
+    assert finding.recoverable_us is not None
+    assert finding.recoverable_us < 0.01 * analysis.step.observed_us
     assert finding.severity is Severity.LOW
 
 

@@ -39,21 +39,21 @@ def saved_us(analysis: Analysis) -> float:
 def test_of_a_read_back_nothing_stays() -> None:
     """The op goes with its copy and its synchronize: ten times 20 µs."""
     analysis = host_bound("aten::item", inner="aten::_local_scalar_dense")
-    assert {f.diagnosis.removal for f in analysis.findings} == {Removal.NOTHING}
+    assert {f.removal for f in analysis.findings} == {Removal.NOTHING}
     assert saved_us(analysis) == pytest.approx(READS * OP_US, rel=0.05)
 
 
 def test_of_a_data_dependent_shape_the_op_and_its_kernels_stay() -> None:
     """Only the copy of the count and the synchronize go."""
     analysis = host_bound("aten::nonzero", kernels=2)
-    assert {f.diagnosis.removal for f in analysis.findings} == {Removal.KERNELS}
+    assert {f.removal for f in analysis.findings} == {Removal.KERNELS}
     assert READS * CALL_US <= saved_us(analysis) < READS * OP_US / 2
 
 
 def test_the_read_inside_such_an_op_goes() -> None:
     """`bincount` reads its largest value with an `item` of its own, of 11 µs, and keeps its kernels."""
     analysis = host_bound("aten::bincount", inner="aten::item", kernels=1)
-    assert {f.diagnosis.removal for f in analysis.findings} == {Removal.KERNELS}
+    assert {f.removal for f in analysis.findings} == {Removal.KERNELS}
     assert saved_us(analysis) == pytest.approx(READS * 11, rel=0.1)
 
 
@@ -113,7 +113,7 @@ def test_of_a_pageable_copy_its_staging_goes() -> None:
             }
         )
     analysis = api.analyze_trace(t.trace(), step_ms=1.0)
-    assert [f.diagnosis.removal for f in analysis.findings] == [Removal.PINNED_COPY]
+    assert [f.removal for f in analysis.findings] == [Removal.PINNED_COPY]
     assert saved_us(analysis) == pytest.approx(400 - 10 + 5, abs=8)
 
 
@@ -133,5 +133,5 @@ def test_an_allocation_that_never_waited_takes_over_no_wait(waits_once: bool) ->
             done = t.launch("kernel", at=start + 700, lasts=50)
             t.call("cudaMalloc", start + 702, done + 1)
     analysis = api.analyze_trace(t.trace(), step_ms=1.0)
-    (free,) = [f for f in analysis.findings if f.occurrences[0].sync.api == "cudaFree"]
+    (free,) = [f for f in analysis.findings if f.occurrences[0].api == "cudaFree"]
     assert (analysis.whatif(f"id:{free.id}").saving_us > 380) is not waits_once

@@ -42,7 +42,7 @@ def two_threads(waits: bool) -> Trace:
 def test_without_steps_the_busiest_thread_is_the_steps_own(waits: bool) -> None:
     """The one that launches and waits most often, wherever the trace lists it."""
     analysis = api.analyze_trace(two_threads(waits))
-    points = [NumberedPoint(0, o.sync) for f in analysis.findings for o in f.occurrences]
+    points = [NumberedPoint(0, o) for f in analysis.findings for o in f.occurrences]
     runs = [node for node in build(find_steps(analysis.trace, points)).programs[0].nodes if isinstance(node, HostRun)]
     launched = [sum(run.launches for run in runs if run.thread == thread) for thread in range(2)]
     assert launched == ([12, 20] if waits else [60, 20])

@@ -34,7 +34,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     name = context.trace.name
     freeing = {call for call in context.sync_calls if frees(name(call)) or unmaps(name(call))}
-    given_back = [f for f in context.findings if any(freeing.intersection(o.sync.calls) for o in f.occurrences)]
+    given_back = [f for f in context.findings if any(freeing.intersection(o.calls) for o in f.occurrences)]
     yield context.habit(
         advice_of("allocation-storm"),
         rows,
@@ -55,7 +55,7 @@ def _calls(context: Context) -> list[int]:
     ]
     if not rows:
         return []
-    counted = {c for f in context.findings if not f.diagnosis.intended for o in f.occurrences for c in o.sync.calls}
+    counted = {c for f in context.findings if not f.intended for o in f.occurrences for c in o.calls}
     launching = set(distinct(s.track[context.launch_calls]).tolist())
     rows = [row for row in rows if row not in counted and int(s.track[row]) in launching]
     return sorted((r for r in rows if not (pins(trace.name(r)) and _pins_a_batch(context, r))), key=lambda r: s.ts[r])

@@ -9,7 +9,7 @@ import msgspec
 
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.finding import Finding, SyncPoint
 from syncscan.model.interval import Interval
 from syncscan.report.named import named
 
@@ -40,7 +40,7 @@ def chosen(analysis: Analysis, which: str) -> Finding:
 
 def interval_around(finding: Finding) -> Interval:
     worst = finding.costliest
-    start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
+    start, end = worst.ts, worst.end + worst.bubble_ns
     margin = max(end - start, LEAST_MARGIN)
     return Interval(start - margin, end + margin)
 
@@ -97,17 +97,17 @@ def opening_of(analysis: Analysis) -> Opening | None:
     worst = first.costliest
     return Opening(
         id=first.id,
-        number=sum(o.sync.ts < worst.sync.ts for o in first.occurrences),
-        sync=Interval(worst.sync.ts, worst.sync.end),
+        number=sum(o.ts < worst.ts for o in first.occurrences),
+        sync=Interval(worst.ts, worst.end),
         view=_within_trace(analysis, _step_around(analysis, worst) or interval_around(first)),
         pids=_pids(analysis, worst),
     )
 
 
-def _step_around(analysis: Analysis, o: Occurrence) -> Interval | None:
+def _step_around(analysis: Analysis, o: SyncPoint) -> Interval | None:
     """Return the step in which a sync begins, extended to the end of the sync and the idle time after it."""
-    step = next((s for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end), None)
-    return Interval(step.ts, max(step.end, o.sync.end + o.cost.bubble_ns)) if step else None
+    step = next((s for s in analysis.trace.steps if s.ts <= o.ts < s.end), None)
+    return Interval(step.ts, max(step.end, o.end + o.bubble_ns)) if step else None
 
 
 def _within_trace(analysis: Analysis, view: Interval) -> Interval:
@@ -115,7 +115,7 @@ def _within_trace(analysis: Analysis, view: Interval) -> Interval:
     return Interval(max(view.begin, int(s.ts.min())), min(view.end, int(s.end.max())))
 
 
-def _pids(analysis: Analysis, o: Occurrence) -> tuple[str, ...]:
+def _pids(analysis: Analysis, o: SyncPoint) -> tuple[str, ...]:
     t = analysis.trace
-    of_device = t.slices.track[t.device_rows[t.slices.device[t.device_rows] == o.sync.device]]
-    return tuple(dict.fromkeys(t.tracks[track].pid for track in (o.sync.track, *of_device[:1].tolist())))
+    of_device = t.slices.track[t.device_rows[t.slices.device[t.device_rows] == o.device]]
+    return tuple(dict.fromkeys(t.tracks[track].pid for track in (o.track, *of_device[:1].tolist())))

@@ -62,10 +62,10 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
 def _bubbles(analysis: Analysis, device: int, work: Work) -> tuple[Int64, Int64, Int64]:
     """Return begin, end and finding index of the bubbles on this device; ascending and disjoint."""
     bubbles = [
-        (o.sync.released, o.cost.bubble_ns, place)
+        (o.released, o.bubble_ns, place)
         for place, f in enumerate(analysis.findings)
         for o in f.occurrences
-        if o.sync.device == device and o.cost.bubble_ns > 0
+        if o.device == device and o.bubble_ns > 0
     ]
     released, length, place = np.array(bubbles, np.int64).reshape(-1, 3).T
     begin = work.idle_from(released)

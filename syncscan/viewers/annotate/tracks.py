@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.finding import Finding, Occurrence, Severity
+from syncscan.model.finding import Finding, Severity, SyncPoint
 from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
@@ -56,10 +56,10 @@ def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
 def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowArrow]]]:
     """Yield each waiting host thread's row name, its sync points, and arrows to the launches they delayed."""
     t = analysis.trace
-    by_track: dict[int, list[tuple[FindingText, Occurrence]]] = {}
+    by_track: dict[int, list[tuple[FindingText, SyncPoint]]] = {}
     for finding in story_of(analysis).findings:
         for o in finding.of.occurrences:
-            by_track.setdefault(o.sync.track, []).append((finding, o))
+            by_track.setdefault(o.track, []).append((finding, o))
     launches = _launches(t) if by_track else np.zeros(0, np.int64)
     for track in sorted(by_track):
         own = by_track[track]
@@ -69,40 +69,40 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowA
         yield name, [_finding_slice(finding, o, analysis.step) for finding, o in own], arrows
 
 
-def _finding_slice(finding: FindingText, o: Occurrence, step: StepSummary) -> Drawn:
+def _finding_slice(finding: FindingText, o: SyncPoint, step: StepSummary) -> Drawn:
     args = _finding_args(finding.number + 1, finding.of, o, step)
-    return Drawn(o.sync.ts, o.sync.end, _short(finding, step), args, _COLORS[finding.severity])
+    return Drawn(o.ts, o.end, _short(finding, step), args, _COLORS[finding.severity])
 
 
 def _short(finding: FindingText, step: StepSummary) -> str:
     """Return a slice's text: what removal saves, or the wait where that isn't projected, and the rule."""
-    if finding.of.gain:
+    if finding.of.recoverable_us is not None:
         return f"saves {finding.saves} · {finding.rule}"
     return finding.rule if step.waits_withheld else f"waits {finding.waits} · {finding.rule}"
 
 
-def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> dict[str, Any]:
+def _finding_args(number: int, f: Finding, o: SyncPoint, step: StepSummary) -> dict[str, Any]:
     """Return what a click shows: text for readers, and µs under the JSON report's keys for queries (PerfettoSQL)."""
-    gain = f.gain.recoverable_us if f.gain else None
+    gain = f.recoverable_us
     args = {
-        "title": f.diagnosis.title,
-        "rule": f"{f.rule} ({f.diagnosis.cause.value})",
+        "title": f.title,
+        "rule": f"{f.rule} ({f.cause.value})",
         "line": _line(o) or "unknown",
         "library's line": in_library(o.where),
         "scope": " > ".join(o.where.scope),
         "op": o.where.op,
-        "call": o.sync.api,
-        "wait": _both(o.cost.wait_ns, f.wait_us, step),
-        "bubble": _both(o.cost.bubble_ns, f.bubble_us, step),
+        "call": o.api,
+        "wait": _both(o.wait_ns, f.wait_us, step),
+        "bubble": _both(o.bubble_ns, f.bubble_us, step),
         "recoverable": _gain(f),
-        "fix": f.diagnosis.fix,
-        "safe to remove": USES[o.where.use],
-        "fine when": f.diagnosis.when_fine,
+        "fix": f.fix,
+        "safe to remove": USES[o.where.value],
+        "fine when": f.when_fine,
         "severity": f"{f.severity.value}, confidence {f.confidence.value}",
         "finding": f"{number}: {f.id}",
         "id": f.id,
-        "wait_us": None if step.waits_withheld else o.cost.wait_ns / 1000,
-        "bubble_us": None if step.waits_withheld else o.cost.bubble_ns / 1000,
+        "wait_us": None if step.waits_withheld else o.wait_ns / 1000,
+        "bubble_us": None if step.waits_withheld else o.bubble_ns / 1000,
         "recoverable_us": gain,
         "per_step": round(f.per_step, 3),
     }
@@ -116,13 +116,14 @@ def _both(here_ns: int, a_step_us: float, step: StepSummary) -> str:
 
 
 def _gain(f: Finding) -> str:
-    if f.gain is None:
+    us, limits = f.recoverable_us, f.recoverable_range_us
+    if us is None or limits is None:
         return "not projected"
-    gain = f"{within(f.gain.recoverable_us, f.gain.range_us)} per step, {range_of(f.gain.range_us)} (projected)"
-    return sentences(gain, f.gain.untold) if f.gain.untold else gain
+    gain = f"{within(us, limits)} per step, {range_of(limits)} (projected)"
+    return sentences(gain, f.untold) if f.untold else gain
 
 
-def _line(o: Occurrence) -> str:
+def _line(o: SyncPoint) -> str:
     source = o.where.source
     return f"{place(source)} ({certainty(source)})" if source else ""
 
@@ -140,14 +141,14 @@ def _begins(t: Trace, launches: Int64, track: int) -> Int64:
     return begins
 
 
-def _arrow(t: Trace, o: Occurrence, launches: Int64) -> FlowArrow | None:
+def _arrow(t: Trace, o: SyncPoint, launches: Int64) -> FlowArrow | None:
     """Return an arrow from a sync point that waited to its thread's next launch; None without a wait or a launch."""
-    if not (o.cost.wait_ns or o.cost.bubble_ns):
+    if not (o.wait_ns or o.bubble_ns):
         return None
-    k = int(launches.searchsorted(o.sync.end))
+    k = int(launches.searchsorted(o.end))
     if k == len(launches):
         return None
-    return FlowArrow("delayed by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
+    return FlowArrow("delayed by a sync", o.ts, launches.item(k), t.tracks[o.track])
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:
@@ -171,8 +172,8 @@ def _idle_kind(cause: IdleCause) -> Drawn:
     if cause.finding:
         name += f" · {cause.finding.rule}"
         args |= {
-            "title": cause.finding.diagnosis.title,
-            "fix": cause.finding.diagnosis.fix,
+            "title": cause.finding.title,
+            "fix": cause.finding.fix,
             "finding": cause.finding.id,
         }
     return Drawn(0, 0, name, args, _IDLE_COLORS[cause.kind])
