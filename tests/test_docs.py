@@ -88,7 +88,7 @@ def test_a_command_works(command: str, desk: Path, own_main_program: None) -> No
     words = shlex.split(command, comments=True)[1:]
     if words[0] in TORCH:
         pytest.importorskip("torch")
-    if words[0] == "profile" and "--watch" not in words:
+    if words[0] == "profile":
         words[1:1] = ["--sample", "0"]
     result = invoked(words)
     assert result.exit_code == int((EXITS.findall(command) or [0])[0]), result.output

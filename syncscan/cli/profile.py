@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from syncscan.cli import memory_limit, profile_outcome, running_options
-from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import announce
 from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
 from syncscan.errors import UsageError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from syncscan.capture.processes import WantedCaptures
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
-    from syncscan.watching.start import Wanted
 
 SAMPLED_S = 5.0
 SAMPLE = f"""How long to sample the host's stacks, after the last cycle and without the profiler; 0 turns sampling off
@@ -42,21 +40,6 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
     if not value.lstrip("-").isdigit():
         raise click.BadParameter(f"'{value}' is neither a number of steps nor auto.")
     return int(value)
-
-
-WATCH = """Record nothing, but watch which lines wait, as long as the script runs."""
-
-EXPORT = """With --watch, also export each window: prometheus:[HOST:]PORT, prometheus:FILE or
-tensorboard:FOLDER (repeatable)."""
-
-ON_ALARM = """With --watch, run this command on an alarm, with the alarm as JSON on its standard input."""
-
-NOT_OF_A_WATCH = tuple(
-    "wait warmup active repeat calibrate sample stacks shapes explain_compile keep_running start_at every"
-    " on_signal".split()
-)
-"""Options of a capture."""
-OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "exports")
 
 
 @click.command(
@@ -90,25 +73,8 @@ OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "exports")
     metavar="NAME",
     help="Start a capture whenever this signal arrives, such as USR2; the script runs on.",
 )
-@click.option("--watch", is_flag=True, help=WATCH)
-@click.option(
-    "--interval",
-    default=20.0,
-    show_default=True,
-    type=click.FloatRange(0.1),
-    help="Length of a --watch window in seconds.",
-)
-@click.option(
-    "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps if a line waits more than before."
-)
-@click.option("--on-alarm", metavar="COMMAND", help=ON_ALARM)
-@click.option("--export", "exports", multiple=True, metavar="WHERE", help=EXPORT)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(
-    *(Need(option, "watch") for option in OF_A_WATCH),
-    *(Need(option, "watch", never=True) for option in NOT_OF_A_WATCH),
-)
 def command(
     module: bool,
     wait: int,
@@ -126,11 +92,6 @@ def command(
     start_at: int | None,
     every: int | None,
     on_signal: str | None,
-    watch: bool,
-    interval: float,
-    capture_on_alarm: bool,
-    on_alarm: str | None,
-    exports: tuple[str, ...],
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -146,15 +107,7 @@ def command(
     options of the script after it. The exit code is the script's.
 
     With --start-at, --every or --on-signal, the job runs at full speed before and after each capture.
-
-    With --watch, nothing is recorded. As long as the script runs, a sampler writes to a file in --out which lines wait;
-    `syncscan watch` shows it.
     """
-    if watch:
-        from syncscan.watching.start import Wanted
-
-        watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
-        _watch((script, *args), module, watched)
     from syncscan.capture.plan import Demand, Plan
 
     demand = Demand(start_at, every, on_signal)
@@ -232,36 +185,6 @@ def _run(
             explain_compile=explain_compile,
             say=streams.say,
         )
-
-
-def _watch(words: tuple[str, ...], module: bool, wanted: Wanted) -> None:
-    """Run a script or command watched, and end with its exit code."""
-    from syncscan.capture.commands import resolved
-    from syncscan.capture.processes import run_with
-    from syncscan.watching.start import run_watched
-
-    streams, interrupt = ScriptStreams(), DieOfInterrupt()
-    command = resolved(words, module=module)
-    if command.launcher:
-        code = run_with(command.words, wanted.variables())
-    else:
-        ended, running = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
-        if running.path is None:
-            streams.say(
-                "No step ended in this process, so there is no watch file. Mark steps with step() of syncscan.watch."
-            )
-        else:
-            path = _shown(running.path)
-            streams.say(f"Wrote {path}; to view it: syncscan watch {path}")
-        interrupt.pending, code = ended.interrupted, ended.code
-    sys.exit(code)
-
-
-def _shown(path: Path) -> Path:
-    """Return a path as the user would write it from here."""
-    with contextlib.suppress(ValueError):
-        return path.relative_to(Path.cwd())
-    return path
 
 
 def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[str, ...] | None:

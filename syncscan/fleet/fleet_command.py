@@ -8,7 +8,7 @@ import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import colors, deliver, drawn, refuse, width
+from syncscan.cli.output import deliver, drawn, refuse
 from syncscan.cli.result_options import result_options
 from syncscan.errors import UsageError
 from syncscan.fleet.job import fleet_from, is_saved
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
 
 FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit")
-OF_TRACES = ("store", "jobs", "scheduler", "step_ms", "steps", "source_root")
-"""Options that mean nothing for watches."""
 
 
 @click.command("fleet")
@@ -28,12 +26,8 @@ OF_TRACES = ("store", "jobs", "scheduler", "step_ms", "steps", "source_root")
 @click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
-@click.option("--watch", is_flag=True, help="Join what `profile --watch` writes for each rank, instead of traces.")
 @options_of_a_job
-@needs(
-    Need("jobs", "scheduler", never=True),
-    *(Need(option, "watch", never=True) for option in OF_TRACES),
-)
+@needs(Need("jobs", "scheduler", never=True))
 def command(
     locations: tuple[str, ...],
     form: str,
@@ -42,19 +36,14 @@ def command(
     store: str | None,
     jobs: int | None,
     scheduler: str | None,
-    watch: bool,
     analysis_options: AnalysisOptions,
 ) -> None:
     """Join the traces of a job's ranks: which rank delays the others and why, and what removing a sync gains the job.
 
     Each FOLDER, GLOB or URL (anything that fsspec opens, such as s3://bucket/run) names torch.profiler traces, one per
     rank. A trace that can't be read is listed in the report and doesn't stop the rest. A job that was saved with
-    -o NAME.fleet.json can be shown again here, and replaces its traces in `check` and `diff`. With --watch each FOLDER
-    has files of watched ranks, *.watch.jsonl: which rank the others wait for, and since when.
+    -o NAME.fleet.json can be shown again here, and replaces its traces in `check` and `diff`.
     """
-    if watch:
-        _watched(locations, form, output, force)
-        return
     form = _form(form, output)
     if is_saved(locations) and (store or jobs or scheduler):
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
@@ -62,22 +51,6 @@ def command(
     refuse(output, force, *locations)
     fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
     deliver(_render(fleet, form, output), output, force)
-
-
-def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
-    from syncscan.model.json_text import indented
-    from syncscan.watching.ranks import joined
-    from syncscan.watching.reading import files_of, read
-    from syncscan.watching.screen import ranks_text
-
-    if form not in ("text", "json"):
-        raise UsageError(f"--format {form} doesn't support watches.", "Use text or json.")
-    files = [path for name in locations for path in files_of(name)]
-    refuse(output, force, *map(str, files))
-    ranks = joined([read(path, all_parts=False) for path in files])
-    deliver(
-        indented(ranks) if form == "json" else ranks_text(ranks, width(), output is None and colors()), output, force
-    )
 
 
 def _form(form: str, output: str | None) -> str:

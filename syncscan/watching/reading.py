@@ -44,7 +44,7 @@ def files_of(location: str) -> list[Path]:
     if path.is_dir():
         files = sorted(path.glob(f"*{SUFFIX}"), key=lambda file: -file.stat().st_mtime)
         if not files:
-            raise TraceNotFound(f"{location} contains no *{SUFFIX} file.", "syncscan profile --watch writes one.")
+            raise TraceNotFound(f"{location} contains no *{SUFFIX} file.", "syncscan watch SCRIPT writes one.")
         return files
     if not path.is_file():
         raise TraceNotFound(f"{location} doesn't exist.", "Give the file that a watch writes, or its folder.")

@@ -1,21 +1,27 @@
-"""`syncscan watch PATH|URL`: show a watched job as it runs, from the file that the watch writes or serves."""
+"""`syncscan watch SCRIPT|PATH|URL`: run a program watched, or show a job as it runs, from what its watch writes."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
+import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from syncscan.cli.needs import Need, needs
+from syncscan.cli import running_options
+from syncscan.cli.needs import Need, given, name, needs
 from syncscan.cli.output import colors, width
-from syncscan.errors import TraceNotFound
+from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
+from syncscan.errors import TraceNotFound, UsageError
+from syncscan.watching.reading import SUFFIX, WatchRecords, fetch, files_of, is_address, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from syncscan.watching.reading import WatchRecords
+    from syncscan.watching.start import Wanted
 
 LINES = 15
 """Lines of the program that are listed."""
@@ -23,20 +29,61 @@ UPDATED_S = 2.0
 """Seconds between two looks at the watch."""
 
 
-@click.command("watch")
-@click.argument("location", metavar="PATH|URL")
+EXPORT = """Also export each window: prometheus:[HOST:]PORT, prometheus:FILE or tensorboard:FOLDER (repeatable)."""
+ON_ALARM = """Run this command on an alarm, with the alarm as JSON on its standard input."""
+OF_A_RUN = ("module", "interval", "out", "prefix", "capture_on_alarm", "on_alarm", "exports", "args")
+
+
+@click.command("watch", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@running_options.module
+@click.option(
+    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds."
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
+)
+@click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
+@click.option("--capture-on-alarm", is_flag=True, help="Capture some steps if a line waits more than before.")
+@click.option("--on-alarm", metavar="COMMAND", help=ON_ALARM)
+@click.option("--export", "exports", multiple=True, metavar="WHERE", help=EXPORT)
 @click.option("--once", is_flag=True, help="Print the last window as text, and exit.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@needs(Need("form", "once"))
-def command(location: str, once: bool, form: str) -> None:
-    """Show a watched job, like top: its step time, the share that waits, and the lines that wait.
+@click.argument("location", metavar="SCRIPT|PATH|URL")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@needs(Need("form", "once"), *(Need("once", option, never=True) for option in OF_A_RUN))
+def command(
+    module: bool,
+    interval: float,
+    out: Path,
+    prefix: str | None,
+    capture_on_alarm: bool,
+    on_alarm: str | None,
+    exports: tuple[str, ...],
+    once: bool,
+    form: str,
+    location: str,
+    args: tuple[str, ...],
+) -> None:
+    """Run SCRIPT with ARGS watched, or show a watched job, like top: its step time, its waits, and the lines that wait.
+
+    SCRIPT is a Python file or a command, as `syncscan profile` takes it. It runs to its end, nothing is recorded, and a
+    sampler writes to a file in --out which lines wait. The exit code is the script's.
 
     PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. URL is the
-    address of a watch with `--export prometheus:PORT`, or of such a file. To start a watch, use `syncscan profile
-    --watch`, `syncscan attach PID --watch` or, in Python, `syncscan.watch()`. Ctrl-C ends this view, not the job.
+    address of a watch with `--export prometheus:PORT`, or of such a file. Ctrl-C ends this view, not the job. A watch
+    is also started by `syncscan attach PID --watch` and, in Python, by `syncscan.watch()`.
     """
+    if module or _is_program(location):
+        if once:
+            raise UsageError(f"{location} is a program, and --once shows what a watch has written.")
+        from syncscan.watching.start import Wanted
+
+        folder = str(out.absolute())
+        wanted = Wanted(folder, prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
+        _run((location, *args), module, wanted)
+    _refuse_options_of_a_run()
     look = _look(location)
     if once:
         click.echo(_text(look(), form), nl=False)
@@ -44,10 +91,52 @@ def command(location: str, once: bool, form: str) -> None:
     _show(look)
 
 
+def _is_program(location: str) -> bool:
+    if is_address(location) or Path(location).is_dir() or SUFFIX in location:
+        return False
+    return location.endswith(".py") or Path(location).is_file() or shutil.which(location) is not None
+
+
+def _refuse_options_of_a_run() -> None:
+    context = click.get_current_context()
+    if context.params["args"]:
+        raise UsageError(
+            f"{context.params['location']} is no program, so it takes no arguments.", "Options come first."
+        )
+    if names := [name(context.command, option) for option in OF_A_RUN if given(context, option)]:
+        raise UsageError(f"{', '.join(names)} has no effect on a watch that is only shown.", "Give a program instead.")
+
+
+def _run(words: tuple[str, ...], module: bool, wanted: Wanted) -> NoReturn:
+    """Run a script or command watched, and end with its exit code."""
+    from syncscan.capture.commands import resolved
+    from syncscan.capture.processes import run_with
+    from syncscan.watching.start import run_watched
+
+    streams, interrupt = ScriptStreams(), DieOfInterrupt()
+    command = resolved(words, module=module)
+    if command.launcher:
+        sys.exit(run_with(command.words, wanted.variables()))
+    ended, running = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
+    if running.path is None:
+        streams.say(
+            "No step ended in this process, so there is no watch file. Mark steps with step() of syncscan.watch."
+        )
+    else:
+        path = _from_here(running.path)
+        streams.say(f"Wrote {path}; to view it: syncscan watch {path}")
+    interrupt.pending = ended.interrupted
+    sys.exit(ended.code)
+
+
+def _from_here(path: Path) -> Path:
+    with contextlib.suppress(ValueError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
 def _look(location: str) -> Callable[[], WatchRecords]:
     """Return a function that reads what a watch has written so far."""
-    from syncscan.watching.reading import fetch, files_of, is_address, read
-
     if is_address(location):
         return lambda: fetch(location)
     path = files_of(location)[0]

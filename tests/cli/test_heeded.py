@@ -29,6 +29,7 @@ from syncscan.fixing import document
 from syncscan.model.analysis import Analysis
 from syncscan.report import html
 from syncscan.watching.record import Journal
+from syncscan.watching.watch_command import OF_A_RUN
 from tests.builder import TraceBuilder
 from tests.fixing.test_report import FIXED
 from tests.fleet.example import job
@@ -56,13 +57,14 @@ ARGUMENTS = {
     "watch": ["w.watch.jsonl"],
 }
 """Arguments of each command besides its options; by default the trace."""
-PROGRAMS = ("profile", "prove", "dryrun", "fix")
+PROGRAMS = ("profile", "prove", "dryrun", "fix", "watch")
 """Commands whose options come before the program, as what comes after it is the program's own."""
 INSTEAD = {
     ("dryrun", "module"): ["program"],
     ("profile", "module"): ["json.tool"],
     ("check", "update_baseline"): ["t.json", "--baseline", "base.json"],
-    ("fleet", "watch"): ["watched"],
+    ("watch", "module"): ["json.tool"],
+    **{("watch", option): ["program.py"] for option in OF_A_RUN if option not in ("module", "args")},
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],
 }
@@ -137,12 +139,10 @@ def files(folder: Path) -> None:
     )
     (folder / "fixes.json").write_text(document.render(FIXED))
     (folder / "there.out").write_text("")
-    watches = {"w": begin(), "watched/a": begin(0, 2), "watched/b": begin(1, 2)}
-    for path, first in watches.items():
-        journal = Journal(folder / f"{path}.watch.jsonl")
-        for record in (first, window(1), window(2)):
-            journal.write(record)
-        journal.close()
+    journal = Journal(folder / "w.watch.jsonl")
+    for record in (begin(), window(1), window(2)):
+        journal.write(record)
+    journal.close()
 
 
 def recorded(lasts: float, *more: str) -> TraceBuilder:

@@ -13,7 +13,7 @@ import pytest
 
 from syncscan.cli import all_commands, lean
 
-STARTERS = {"attach", "demo", "profile", "dryrun", "fix", "prove", "open", "serve"}
+STARTERS = {"attach", "demo", "profile", "dryrun", "fix", "prove", "open", "serve", "watch"}
 """They run a program of the user's, or start one."""
 SAYS = "lambda: print(gc.get_freeze_count() > 0, os.getenv('OPENBLAS_NUM_THREADS'))"
 

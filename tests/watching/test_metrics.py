@@ -46,7 +46,7 @@ def test_a_port_serves_the_last_records_to_the_screen() -> None:
     address = f"http://127.0.0.1:{port.port}"
     watched = fetch(address)
     assert (watched.begin, watched.windows, watched.alarms) == (begin(), (window(1, 0.1), window(2, 0.25)), (ALARM,))
-    shown = CliRunner().invoke(group, ["watch", f"{address}/metrics", "--once"], catch_exceptions=False).stdout
+    shown = CliRunner().invoke(group, ["watch", "--once", f"{address}/metrics"], catch_exceptions=False).stdout
     assert "waiting: 25% for the device" in shown
     with pytest.raises(TraceNotFound, match=r"nowhere\.jsonl doesn't answer: .*Not Found"):
         fetch(f"{address}/nowhere.jsonl")

@@ -28,7 +28,7 @@ sys.exit(3)
 
 def watched(folder: Path, *words: str, code: int = 3) -> str:
     (folder / "train.py").write_text(TRAIN)
-    command = [sys.executable, "-m", "syncscan", "profile", "--watch", "--interval", "0.5", "--out", "w", *words]
+    command = [sys.executable, "-m", "syncscan", "watch", "--interval", "0.5", "--out", "w", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stderr
     return done.stderr

@@ -32,19 +32,19 @@ def printed(*words: str) -> str:
 
 
 def test_a_folder_s_newest_watch_is_printed_once(folder: Path) -> None:
-    shown = printed(str(folder), "--once")
+    shown = printed("--once", str(folder))
     assert "waiting: 25% for the device" in shown
     assert "train.py:41" in shown
 
 
 def test_the_last_window_follows_its_schema(folder: Path) -> None:
-    document = json.loads(printed(str(folder), "--once", "--format", "json"))
+    document = json.loads(printed("--once", "--format", "json", str(folder)))
     jsonschema.validate(document, schemas.schema("watch"))
     assert document["total_steps"] == 400
 
 
 def test_prometheus_text_is_of_the_last_window(folder: Path) -> None:
-    text = printed(str(folder / "train.1.watch.jsonl"), "--once", "--format", "prometheus")
+    text = printed("--once", "--format", "prometheus", str(folder / "train.1.watch.jsonl"))
     assert 'syncscan_watch_waiting_share{program="train",rank="0"} 0.25' in text
 
 

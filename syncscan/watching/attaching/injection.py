@@ -111,7 +111,7 @@ def process_of(pid: int) -> PythonProcess:
     if not Path("/proc/self").exists():
         raise UsageError(
             "Attaching needs Linux's /proc; no debugger is driven on this system, lldb neither.",
-            "Start the job with syncscan profile --watch.",
+            "Start the job with syncscan watch SCRIPT.",
         )
     try:
         uid = folder.stat().st_uid
