@@ -22,13 +22,6 @@ def callee(file: File, call: ast.Call) -> Function | None:
     return None
 
 
-def object_of(call: ast.Call, function: Function) -> ast.expr | None:
-    """Return the object whose method a call calls; None where a class is called, which makes it."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.value
-    return call.func if function.name != "__init__" else None
-
-
 def owners(file: File, base: ast.expr) -> set[str]:
     """Return the names of the classes that an expression's values are of; of `self` the class around it too."""
     if isinstance(base, ast.Name):
@@ -52,43 +45,11 @@ def method(file: File, owner: str, name: str) -> Function | None:
     return next((m for m in bases if m is not None), None)
 
 
-def parameter(file: File, call: ast.Call, argument: ast.expr, function: Function) -> str | None:
-    """Return the name of the parameter that an argument of a call becomes; None where that isn't plain."""
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return None
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    for keyword in call.keywords:
-        if keyword.value is argument:
-            known = [*names, *(a.arg for a in function.args.kwonlyargs)]
-            return keyword.arg if keyword.arg in known else None
-    at = call.args.index(argument) + is_bound(file, call, function)
-    return names[at] if at < len(names) else None
-
-
 def has_parameter(function: Scope, name: str) -> bool:
     """Return whether a function has a parameter of this name, whose value its callers hold too."""
     if isinstance(function, ast.Module):
         return False
     return name in [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-
-
-def argument(file: File, call: ast.Call, name: str, function: Function) -> ast.expr | None:
-    """Return the argument that a call gives a parameter; for the first of a method what it is called on."""
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    bound = is_bound(file, call, function)
-    if bound and names[:1] == [name]:
-        return object_of(call, function)
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    at = names.index(name) - bound if name in names else -1
-    return call.args[at] if 0 <= at < len(call.args) else None
-
-
-def is_bound(file: File, call: ast.Call, function: Function) -> int:
-    """Return 1 where a call doesn't give the first parameter itself: of a method called on an instance."""
-    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list)
-    return int(file.class_of(function) is not None and not static)
 
 
 def calls_of(file: File, function: Function) -> list[ast.Call] | None:

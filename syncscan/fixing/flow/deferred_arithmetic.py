@@ -35,8 +35,6 @@ def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint
         walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
     elif walk.is_number(other):
         _with_number(walk, parent, node, other, taint, origin)
-    elif _is_deferred_sum(walk, other) and isinstance(parent.op, ast.Div) and node is parent.right:
-        walk.stuck(node, _DIVISOR, origin)
     elif walk.file.device_tensor(other) is not None:
         with_tensor(walk, node, other, taint, origin)
     else:
@@ -71,12 +69,6 @@ def why_no_number(types: Collection[str]) -> str:
     return f"goes through code that other calls give a {kind}"
 
 
-def _is_deferred_sum(walk: NumberWalk, node: ast.expr) -> bool:
-    """Return whether a tensor is most likely a number that was deferred before: one in double precision."""
-    tensor = walk.file.device_tensor(node)
-    return tensor is not None and tensor.dims == 0 and tensor.dtype == "float64"
-
-
 def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
     """Return whether a divisor may be 0: it was in the run, or it is read from the device, such as a number of hits."""
     if isinstance(node, ast.Constant):
@@ -90,24 +82,11 @@ def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
 def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str], origin: Origin) -> None:
     """Write a number so that torch computes with it as Python does: integers that meet floats in double precision."""
     walk.how.computed = True
-    whole = taint.types <= {"int", "bool"}
-    if "float" in types and whole:
-        _convert(walk, node, "double", "float", origin)
-    elif taint.types == {"bool"}:
-        _convert(walk, node, "long", "int", origin)
-
-
-def _convert(walk: NumberWalk, node: ast.expr, method: str, kind: str, origin: Origin) -> None:
-    if node is walk.site.node:
+    kind = "float" if "float" in types and taint.types <= {"int", "bool"} else "int" if taint.types == {"bool"} else ""
+    if kind and node is walk.site.node:
         walk.how.types |= {kind}
-        return
-    walk.as_tensor(origin, node, double=method == "double")
-    inner = walk.draft.nodes.get(node)
-
-    def converted(render: Render) -> str:
-        return f"{callable_source(inner(render) if inner else render(node))}.{method}()"
-
-    walk.write(node, converted)
+    elif kind:
+        walk.stuck(node, "becomes a number of another type", origin)
 
 
 def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -331,24 +310,17 @@ def _is_plainly_read(walk: NumberWalk, node: ast.expr) -> bool:
 
 def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:
     """Follow `float(x)` of a deferred x; return whether a tensor can replace it."""
-    if not (taint.types == {name} or (name in ("float", "int") and taint.types <= {"int", "bool"})):
-        return False
     outer = walk.file.parents[call]
-    other = None
-    if isinstance(outer, ast.BinOp):
-        other = outer.right if call is outer.left else outer.left
+    other = (outer.right if call is outer.left else outer.left) if isinstance(outer, ast.BinOp) else None
     by_tensor = other is not None and walk.file.device_tensor(other) is not None
-    changes = taint.types != {name} and not by_tensor and not (name == "int" and taint.types == {"int"})
-    suffix = {"float": ".double()", "int": ".long()"}.get(name, "") if changes else ""
+    suffix = {"float": ".double()", "int": ".long()"}.get(name, "") if taint.types != {name} and not by_tensor else ""
+    if taint.types != {name} and not (taint.types <= {"int", "bool"} and (by_tensor or suffix)):
+        return False
     if suffix:
-        walk.as_tensor(origin, node, double=name == "float")
-
-    def source(render: Render) -> str:
-        inner = render(node)
-        plain = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-        return f"{callable_source(inner)}{suffix}" if suffix or plain else f"({inner})"
-
-    walk.write(call, source)
+        walk.as_tensor(origin, node)
+    if suffix == ".double()" and not walk.file.has_float64:
+        return False
+    walk.write(call, lambda render: f"{callable_source(render(node))}{suffix}")
     walk.push(call, number(taint.types if by_tensor else {name}), origin)
     return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from syncscan.fixing.flow import callables, callees, known_functions
+from syncscan.fixing.flow import callables, known_functions
 from syncscan.fixing.program_file import NUMBERS, File, Function, Loop, Scope
 
 _PROPERTIES = frozenset(
@@ -27,23 +27,20 @@ _ONLY_LOOK = (ast.Expr, ast.FormattedValue, ast.Compare, ast.Assert, ast.If, ast
 """Nodes that do no more with a tensor in them than to look at it."""
 
 
-def is_new(file: File, value: ast.expr, depth: int = 3) -> bool:
+def is_new(file: File, value: ast.expr) -> bool:
     """Return whether an expression gives memory of its own, which nothing else holds."""
     if isinstance(value, ast.BinOp | ast.Compare):
         return True
     if isinstance(value, ast.UnaryOp):
         return not isinstance(value.op, ast.UAdd)
     if isinstance(value, ast.Subscript):
-        return is_new(file, value.value, depth)
+        return is_new(file, value.value)
     if not isinstance(value, ast.Call) or _writes_by_choice(value):
         return False
-    function = callees.callee(file, value)
-    if function is not None:
-        return depth > 0 and _returns_new(file, function, depth - 1)
     functions = _called(file, value)
     if functions and all(known_functions.is_of_tensor(name) for name in functions):
         assert isinstance(value.func, ast.Attribute)
-        is_view_of_new = is_new(file, value.func.value, depth)
+        is_view_of_new = is_new(file, value.func.value)
         return is_view_of_new or all(known_functions.gives_new(name) for name in functions)
     return bool(functions) and all(known_functions.gives_new(name) for name in functions)
 
@@ -146,42 +143,16 @@ def _is_only_given_new(file: File, name: ast.Name) -> bool:
     return bool(values) and all(value is not None and is_new(file, value) for value in values)
 
 
-def _returns_new(file: File, function: Function, depth: int) -> bool:
-    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and file.function_of(n) is function]
-    values = [n.value for n in returns if n.value is not None]
-    parts = [part for value in values for part in (value.elts if isinstance(value, ast.Tuple) else [value])]
-    return bool(parts) and all(is_new(file, part, depth) or _is_new_local(file, part, function) for part in parts)
-
-
-def _is_new_local(file: File, value: ast.expr, function: Function) -> bool:
-    """Return whether a function returns a name that it gives new memory, which it keeps nowhere else."""
-    if not isinstance(value, ast.Name) or file.home_of(value) is not function or not _is_only_given_new(file, value):
-        return False
-    spread = _Spread(file, list(ast.walk(function)), returned=function)
-    spread.follow(function, value.id)
-    return not spread.is_held
-
-
 class _Spread:
-    """Follows a tensor's memory to whatever name, view or function of the file shares it.
+    """Follows a tensor's memory to whatever name or view in the file shares it; what a function gets, it may write to.
 
     Only nodes of the region count; what stands outside of it counts up to line `until` of its function, since the
     tensor is older. With `on_host`, what lies on the device is another tensor.
     """
 
-    def __init__(
-        self,
-        file: File,
-        region: Collection[ast.AST],
-        until: int = 0,
-        returned: Function | None = None,
-        on_host: bool = False,
-    ) -> None:
+    def __init__(self, file: File, region: Collection[ast.AST], until: int = 0, on_host: bool = False) -> None:
         self._file, self._region, self._until, self._on_host = file, set(region), until, on_host
-        self._returned = {returned}
-        self._counts: bool | None = None
-        """Whether the function that is followed is called in the region; None outside of such functions."""
-        self._done: set[tuple[Scope, str, bool | None]] = set()
+        self._done: set[tuple[Scope, str]] = set()
         self.is_written = False
         """Whether something in the region writes to it."""
         self.is_handed_on = False
@@ -191,12 +162,11 @@ class _Spread:
 
     def follow(self, scope: Scope, name: str) -> None:
         """Follow all uses of a name that run in the region or before."""
-        if (scope, name, self._counts) in self._done:
-            return
-        self._done.add((scope, name, self._counts))
-        for use in self._file.names(scope, name):
-            if self._counts is not None or use in self._region or use.lineno <= self._until:
-                self.look_at(use)
+        if (scope, name) not in self._done:
+            self._done.add((scope, name))
+            for use in self._file.names(scope, name):
+                if use in self._region or use.lineno <= self._until:
+                    self.look_at(use)
 
     def look_at(self, node: ast.expr) -> None:
         """Follow an expression that shares the memory to what becomes of it."""
@@ -216,10 +186,7 @@ class _Spread:
             self.is_held = True
 
     def _write(self, node: ast.AST) -> None:
-        self.is_written = self.is_written or self._is_counted(node)
-
-    def _is_counted(self, node: ast.AST) -> bool:
-        return node in self._region if self._counts is None else self._counts
+        self.is_written = self.is_written or node in self._region
 
     def _in_BinOp(self, parent: ast.BinOp, node: ast.expr) -> None:
         if self._file.types(parent) & {"list", "tuple"}:
@@ -254,10 +221,6 @@ class _Spread:
 
     def _in_AugAssign(self, parent: ast.AugAssign, node: ast.expr) -> None:
         if isinstance(node, ast.List | ast.Tuple | ast.ListComp):
-            self.is_held = True
-
-    def _in_Return(self, parent: ast.Return, node: ast.expr) -> None:
-        if self._file.function_of(parent) not in self._returned:
             self.is_held = True
 
     def _in_Subscript(self, parent: ast.Subscript, node: ast.expr) -> None:
@@ -305,32 +268,12 @@ class _Spread:
 
     def _called(self, call: ast.Call, node: ast.expr) -> None:
         """Follow an argument of a call, or the object whose method is called."""
-        function = callees.callee(self._file, call)
-        if function is not None:
-            self._enter(function, call, node)
-            return
         functions = callables.names(self._file, call)
         is_known = bool(functions) and all(known_functions.takes(name) for name in functions)
         if not is_known or _writes_by_choice(call):
-            self._unknown(call)
+            self.is_held = True
+            self.is_handed_on = self.is_handed_on or call in self._region
         elif not all(known_functions.only_reads(name) for name in functions):
-            self.look_at(call)
-
-    def _unknown(self, call: ast.Call) -> None:
-        self.is_held = True
-        self.is_handed_on = self.is_handed_on or self._is_counted(call)
-
-    def _enter(self, function: Function, call: ast.Call, node: ast.expr) -> None:
-        """Follow an argument into a function of the file, and the result of the call, which may be the argument."""
-        name = None if isinstance(node, ast.Starred) else callees.parameter(self._file, call, node, function)
-        if name is None or node is getattr(call.func, "value", None):
-            self._unknown(call)
-            return
-        counts, self._counts = self._counts, self._is_counted(call)
-        self._returned.add(function)
-        self.follow(function, name)
-        self._counts = counts
-        if not _returns_new(self._file, function, 1):
             self.look_at(call)
 
 

@@ -397,10 +397,8 @@ class NumberWalk:
         statements = [self.file.parents[target] for target in self.stores(cell)]
         return [statement for statement in statements if isinstance(statement, ast.AugAssign)]
 
-    def as_tensor(self, origin: Origin, *nodes: ast.expr, double: bool = False) -> None:
-        """Note that what is written needs one of some expressions to be a tensor: `x.double()`, `torch.where(…)`."""
-        if double and not self.file.has_float64:
-            raise Stuck(nodes[0], NO_FLOAT64, origin)
+    def as_tensor(self, origin: Origin, *nodes: ast.expr) -> None:
+        """Note that what is written needs one of some expressions to be a tensor: `x.sqrt()`, `torch.where(…)`."""
         self.converted.append((nodes, origin))
 
     def note_copy(self, node: ast.expr) -> None:

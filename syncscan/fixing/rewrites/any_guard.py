@@ -2,8 +2,7 @@
 
 The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
 `x[mask] = v`; or it assigns to the masked elements what the mask selects, `x[mask] = y[mask]`, if `masked-assignment`
-rewrites that too; or it selects with `x = torch.where(mask, v, x)`, where v is a number, a multiple of x, or needs no
-gradient. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be
+rewrites that too. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be
 a different tensor than before. If no element was masked in the run, the last use of the name before the guard
 determines what is known about the tensor.
 """
@@ -29,7 +28,6 @@ RULES = ("tensor-bool", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "if mask.any():\n    x = x.masked_fill(mask, 0.5)"
 AFTER = "x = x.masked_fill(mask, 0.5)"
-_READ = "$of.item() | bool($of) | int($of)"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -48,81 +46,37 @@ def _proposal(file: File, node: ast.If, body: ast.stmt) -> Proposal:
 
 
 def _mask(file: File, test: ast.expr) -> ast.expr | None:
-    """Return `m` of `m.any()`, `torch.any(m)` and `m.sum() > 0`, also read as a number or bool."""
-    test = _read(test)
-    if counted := matched("$number > 0 | $number != 0 | $number >= 1", test):
-        hits = matched("torch.sum($mask) | $mask.sum()", _read(counted.number))
-    else:
-        hits = matched("torch.any($mask) | $mask.any()", test)
+    """Return `m` of `m.any()` and `torch.any(m)`, also read as a number or bool."""
+    read = matched("$of.item() | bool($of) | int($of)", test)
+    hits = matched("torch.any($mask) | $mask.any()", read.of if read else test)
     if hits is None or questions.mask_of(file, hits.mask) is None or not questions.is_pure(file, hits.mask):
         return None
     return hits.mask  # type: ignore[no-any-return]
 
 
-def _read(node: ast.expr) -> ast.expr:
-    read = matched(_READ, node)
-    return read.of if read else node
-
-
 def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
     """Return whether a statement changes nothing where the mask has no hit."""
-    if isinstance(statement, ast.AugAssign):
-        return _assigns_hits(file, statement, statement.target, mask)
     if item := matched("$x[$mask] = $value", statement):
-        fills = file.is_number(item.value) and _is_on_device(file, item.x)
-        hits = fills and questions.same_source(file, item.mask, mask)
-        return hits or _assigns_hits(file, statement, statement.targets[0], mask)  # type: ignore[arg-type, attr-defined]
-    if assign := matched("$name = $value", statement):
-        fill = matched("$x.masked_fill($mask, $value)", assign.value)
-        filled = _selected_from(file, assign.value, mask)
-        if fill and _fills(file, fill, mask):
-            filled = fill.x
-        if not isinstance(assign.name, ast.Name) or filled is None:
+        if not questions.same_source(file, item.mask, mask):
             return False
-        return questions.same_source(file, filled, assign.name) and _stays_whole(
-            file, statement, filled, assign.name.id
-        )
-    fill = matched("$x.masked_fill_($mask, $value)", getattr(statement, "value", None))
-    return fill is not None and _fills(file, fill, mask)
-
-
-def _assigns_hits(file: File, statement: ast.Assign | ast.AugAssign, target: ast.expr, mask: ast.expr) -> bool:
-    """Return whether only hits are assigned, from numbers and what the mask selects; without hits nothing raises."""
-    if not isinstance(target, ast.Subscript) or not questions.same_source(file, target.slice, mask):
+        # what else is assigned is selected by the mask: without hits nothing raises
+        waited = file.seen(statement).waits and file.device_tensor(item.x) is not None
+        fills = file.is_number(item.value) and _is_on_device(file, item.x)
+        return fills or bool(waited and gathered(file, item.value, item.mask))
+    value = getattr(statement, "value", None)
+    fill = matched("$x.masked_fill($mask, $value) | $x.masked_fill_($mask, $value)", value)
+    if not fill or not _fills(file, fill, mask):
         return False
-    if not file.seen(statement).waits or file.device_tensor(target.value) is None:
-        return False
-    return file.is_number(statement.value) or gathered(file, statement.value, target.slice) is not None
+    assign = matched("$name = $x.masked_fill($mask, $value)", statement)
+    if assign is None:
+        return isinstance(statement, ast.Expr)
+    same = isinstance(assign.name, ast.Name) and questions.same_source(file, assign.x, assign.name)
+    return same and _stays_whole(file, statement, assign.x, assign.name.id)
 
 
 def _fills(file: File, fill: SimpleNamespace, mask: ast.expr) -> bool:
     number = isinstance(fill.value, ast.Constant) or file.is_number(fill.value)
-    return number and questions.same_source(file, _without_new_dims(fill.mask), mask) and _is_on_device(file, fill.x)
-
-
-def _selected_from(file: File, node: ast.expr, mask: ast.expr) -> ast.expr | None:
-    """Return `x` of `torch.where(mask, v, x)`, if v gets no gradient where nothing is masked."""
-    choice = matched("torch.where($mask, $value, $x)", node)
-    if not choice or not questions.same_source(file, _without_new_dims(choice.mask), mask):
-        return None
-    tensors, tensor = file.tensors(node), file.device_tensor(choice.x)
-    if tensor is None or not tensors or any(t.dtype != tensor.dtype for t in tensors):
-        return None
-    without = not any(t.grad for t in file.tensors(choice.value)) and questions.is_pure(file, choice.value)
-    product = matched("$a * $b", choice.value)
-    sides = [(product.a, product.b), (product.b, product.a)] if product else []
-    multiple = any(questions.same_source(file, a, choice.x) and file.is_number(b) for a, b in sides)
-    return choice.x if file.is_number(choice.value) or without or multiple else None
-
-
-def _without_new_dims(mask: ast.expr) -> ast.expr:
-    """Return `m` of `m[:, None]` and `m.unsqueeze(1)`, which have a hit where `m` has one."""
-    if added := matched("$mask.unsqueeze(...)", mask):
-        return added.mask  # type: ignore[no-any-return]
-    if isinstance(mask, ast.Subscript):
-        parts = mask.slice.elts if isinstance(mask.slice, ast.Tuple) else [mask.slice]
-        return mask.value if all(ast.unparse(part) in (":", "...", "None") for part in parts) else mask
-    return mask
+    return number and questions.same_source(file, fill.mask, mask) and _is_on_device(file, fill.x)
 
 
 def _is_on_device(file: File, node: ast.expr) -> bool:

@@ -36,9 +36,7 @@ COPIED = {
     "what a function writes in place": f"loss = torch.nn.functional.relu(row.mean(), True)\n    {READ}",
 }
 SHARED = {
-    "what a function of the file reads": f"loss = row.mean()\n    {READ}    size = shown(loss)",
     "the result of a loss": f"loss = criterion(row, row * 2)\n    {READ}",
-    "the result of a function of the file": f"loss = error(row)\n    {READ}",
     "a view of new memory": f"loss = (row * 2)[0]\n    {READ}",
     "the result of torch's function": f"loss = torch.nn.functional.mse_loss(row, row * 2)\n    {READ}",
 }

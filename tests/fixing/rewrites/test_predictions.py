@@ -15,14 +15,6 @@ FIXED = {
         "import numpy as np\nparts, rest = [], []\nfor row in x:\n    parts.append(row.exp())\n"
         "result = torch.cat(parts).cpu().numpy().tolist()"
     ),
-    ("numbers = []\nfor row in x:\n    numbers.extend(row.cpu().tolist())\nresult = numbers"): (
-        "numbers = []\nfor row in x:\n    numbers.append(row.clone())\n"
-        "numbers = torch.cat(numbers).tolist() if numbers else []\nresult = numbers"
-    ),
-    ("numbers = []\nfor row in x:\n    numbers.extend((row > 0.5).tolist())\nresult = numbers"): (
-        "numbers = []\nfor row in x:\n    numbers.append(row > 0.5)\n"
-        "numbers = torch.cat(numbers).tolist() if numbers else []\nresult = numbers"
-    ),
     ("parts: list[torch.Tensor] = []\nfor row in x:\n    parts.append(row.exp().cpu())\nresult = torch.cat(parts)"): (
         "parts: list[torch.Tensor] = []\nfor row in x:\n    parts.append(row.exp())\nresult = torch.cat(parts).cpu()"
     ),
@@ -80,14 +72,6 @@ KEPT = {
     for program in (
         ("parts = []\nfor row in x:\n    parts.append(row.cpu())\nresult = torch.cat(parts) + len(parts)"),
         ("parts = []\nfor row in x:\n    parts.append(row.cpu().numpy())\nresult = parts"),
-        ("numbers = []\nfor row in x:\n    numbers.extend(row.tolist())\n    result = numbers[-1]"),
-        ("numbers = [1.0]\nfor row in x:\n    numbers.extend(row.tolist())\nresult = numbers"),
-        ("numbers = []\nfor row in x.unsqueeze(1):\n    numbers.extend(row.tolist())\nresult = numbers"),
-        ("numbers = []\nresult = numbers\nfor row in x:\n    numbers.extend(row.tolist())"),
-        (
-            "numbers = []\ntry:\n    for row in x:\n        numbers.extend(row.tolist())\n"
-            "except RuntimeError:\n    pass\nresult = numbers"
-        ),
         ("parts = []\nfor row in x:\n    parts.append(row.cpu())\n    result = torch.cat(parts)"),
         ("parts = [torch.zeros(6)]\nfor row in x:\n    parts.append(row.cpu())\nresult = torch.cat(parts)"),
         (
