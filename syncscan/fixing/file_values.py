@@ -7,7 +7,6 @@ import gzip
 import importlib
 import io
 import json
-import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -19,8 +18,6 @@ import numpy as np
 Leaves = dict[str, Any]
 """Values that hold no others, by where they are: `["loss"][3]`."""
 _ZIP, _GZIP, _NUMPY = b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY"
-_EVENT = b"brain.Event:"
-"""In the first record of each of TensorBoard's event files."""
 
 
 def text_of(data: bytes, name: str) -> str | None:
@@ -48,7 +45,7 @@ def _value(data: bytes, name: str) -> Any:
     if data.startswith(_GZIP):
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return _member(gzip.decompress(data), name.removesuffix(".gz"))
-    for reads in (_zip, _numpy, _events):
+    for reads in (_zip, _numpy):
         try:
             value = reads(data)
         except Exception:  # a damaged file, or one of another kind that begins alike
@@ -82,68 +79,6 @@ def _member(data: bytes, name: str) -> Any:
 
 def _numpy(data: bytes) -> Any:
     return np.load(io.BytesIO(data), allow_pickle=False) if data.startswith(_NUMPY) else None
-
-
-def _events(data: bytes) -> list[Any] | None:
-    """Return the messages of an event file, field by field, as their schema isn't needed.
-
-    A record is its length, a checksum of it, its data, and a checksum of these (tensorflow, `lib/io/record_writer.h`).
-    """
-    if _EVENT not in data[:64]:
-        return None
-    result, at = [], 0
-    while at + 16 <= len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        result.append(_message(data[at + 12 : at + 12 + length]))
-        at += length + 16
-    return result
-
-
-def _message(data: bytes) -> list[Any]:
-    """Return the fields of a protocol buffer, as pairs of number and value (protobuf.dev, "Encoding")."""
-    fields: list[Any] = []
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind, value = key & 7, None
-        if kind == 0:
-            value, at = _varint(data, at)
-        elif kind == 1:
-            value, at = struct.unpack_from("<d", data, at)[0], at + 8
-        elif kind == 2:
-            length, at = _varint(data, at)
-            if at + length > len(data):
-                raise ValueError("a field ends behind its message")
-            value, at = _bytes(data[at : at + length]), at + length
-        elif kind == 5:
-            value, at = struct.unpack_from("<f", data, at)[0], at + 4
-        else:
-            raise ValueError(f"there is no wire type {kind}")
-        fields.append((key >> 3, value))
-    return fields
-
-
-def _bytes(data: bytes) -> Any:
-    """Return what a field of bytes holds: text, a message, or else the bytes."""
-    try:
-        text = data.decode()
-        if text.isprintable():
-            return text
-    except UnicodeDecodeError:
-        pass
-    try:
-        return _message(data)
-    except (ValueError, struct.error, IndexError):
-        return data
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value, at, shift = value | (byte & 0x7F) << shift, at + 1, shift + 7
-        if not byte & 0x80:
-            return value, at
 
 
 def _flat(value: Any, place: str) -> Iterator[tuple[str, Any]]:

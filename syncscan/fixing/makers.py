@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing.program_file import File
 
 
@@ -15,13 +14,6 @@ def made(file: File, used: ast.expr) -> ast.expr | None:
     attributes = file.attributes(used.attr) if isinstance(used, ast.Attribute) else ()
     stores = [n for n in attributes if not isinstance(n.ctx, ast.Load)]
     return file.value_given(stores[0]) if len(stores) == 1 else None
-
-
-def maker(origin: ast.expr | None) -> ast.Call | None:
-    """Return the call that makes an object, without what moves it to the device."""
-    while moved := matched("$of.to(...) | $of.cuda(...)", origin):
-        origin = moved.of
-    return origin if isinstance(origin, ast.Call) else None
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:

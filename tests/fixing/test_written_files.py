@@ -161,23 +161,3 @@ def test_files_are_paired_by_name_but_for_times_and_random_words() -> None:
         "deadbeef12.txt": "0123abcdef.txt",
         "runs/a.1/log": "runs/a.7/log",
     }
-
-
-def test_scalars_of_tensorboard_are_compared(written: Callable[..., Written]) -> None:
-    """The times in its records differ from run to run, and its numbers don't."""
-    pytest.importorskip("tensorboard")
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.summary.writer.record_writer import RecordWriter
-
-    def write(path: Path, loss: float) -> None:
-        with path.open("wb") as file:
-            records = RecordWriter(file)
-            records.write(Event(wall_time=len(str(path)), file_version="brain.Event:2").SerializeToString())
-            event = Event(wall_time=1.5 * len(str(path)), step=3)
-            event.summary.value.add(tag="loss", simple_value=loss)
-            records.write(event.SerializeToString())
-
-    runs = [written(f"events.out.tfevents.{k}", write, loss) for k, loss in enumerate((0.5, 0.5, 0.50000006, 0.6))]
-    files = SteadyFiles(runs[0], runs[1])
-    assert (len(files.noise), files.has_results(), files.differs(runs[2])) == (1, True, "")
-    assert "0.6" in files.differs(runs[3])

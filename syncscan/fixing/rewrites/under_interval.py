@@ -1,8 +1,9 @@
 """Moves a read below the condition under which its value is used: `if step % 10 == 0: log(value)`.
 
-The statement only assigns names that nothing but the body of one `if` behind it reads. It has no side effects, raises
-nothing, and reads the same there: of names that the loop binds anew in each turn, that nothing in between binds again
-and that nothing writes to in place. Right in front of the `if` it may read anything that the condition doesn't change.
+The statement stands on one line, and only assigns a name that nothing but the body of one `if` behind it reads. It has
+no side effects, raises nothing, and reads the same there: of names that the loop binds anew in each turn, that nothing
+in between binds again and that nothing writes to in place. Right in front of the `if` it may read anything that the
+condition doesn't change.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads, questions
-from syncscan.fixing.edits import Draft, span
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
@@ -46,15 +47,11 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
         return
     if not _has_no_effect(file, statement.value) or not _stays(file, statement, branch):
         return
-    if _is_timed(file, statement, branch) or _is_guarded(file, statement) or _has_long_text(statement):
-        return
-    indent, (begin, end) = file.text.indent(statement), span(statement)
-    rows = file.text.lines[begin - 1 : end]
-    if not all(row.startswith(indent) or not row.strip() for row in rows):
+    if _is_timed(file, statement, branch) or _is_guarded(file, statement) or statement.lineno != statement.end_lineno:
         return
     draft = Draft(file.text)
     draft.remove(statement)
-    draft.put_before(branch.body[0], "\n".join(row[len(indent) :].rstrip("\r\n") for row in rows))
+    draft.put_before(branch.body[0], file.text.lines[statement.lineno - 1].strip())
     waits = _waits(file, statement.value)
     change = "read the value only where it is used"
     yield Proposal(node=statement, draft=draft, change=change, waits=waits - waits * runs // count)
@@ -75,12 +72,6 @@ def _is_guarded(file: File, statement: ast.stmt) -> bool:
     return any(isinstance(n, ast.Try) and file.within(n, loop) for n in file.ancestors(statement))
 
 
-def _has_long_text(statement: ast.stmt) -> bool:
-    """Return whether text in a statement spans lines, whose indentation is part of it."""
-    texts = (n for n in ast.walk(statement) if isinstance(n, ast.Constant | ast.JoinedStr))
-    return any(span(n)[0] != span(n)[1] for n in texts)
-
-
 def _waits(file: File, value: ast.expr) -> int:
     """Return how often the host waited for an expression; of an f-string itself nothing is seen."""
     seen = (n for n in ast.walk(value) if isinstance(n, ast.expr) and file.seen(n).count)
@@ -89,11 +80,10 @@ def _waits(file: File, value: ast.expr) -> int:
 
 def _branch(file: File, statement: ast.Assign) -> ast.If | None:
     """Return the `if` behind a statement whose body alone reads what the statement assigns."""
-    target = statement.targets[0]
-    names = target.elts if isinstance(target, ast.Tuple) else [target]
-    if len(statement.targets) != 1 or not all(isinstance(n, ast.Name) and _is_local(file, n) for n in names):
+    assign = matched("$name = $value", statement)
+    if not assign or not isinstance(assign.name, ast.Name) or not _is_local(file, assign.name):
         return None
-    loads = [n for name in names for n in file.loads(name)]  # type: ignore[arg-type]
+    loads = file.loads(assign.name)
     block = file.block_of(statement)
     holds = [s for s in block[block.index(statement) + 1 :] if any(file.within(n, s) for n in loads)]
     branch = holds[0] if len(holds) == 1 else None

@@ -38,19 +38,6 @@ FIXED = {
         '    row = {"step": step, "error": round(error.item(), 3)}  # for the log',
         "    rows.append(row)",
     ),
-    loop("a, b = loss.item(), y.sum().item()", "if step % 6 == 0:", "    rows.append(a + b)"): loop(
-        "if step % 6 == 0:", "    a, b = loss.item(), y.sum().item()", "    rows.append(a + b)"
-    ),
-    loop("value = max(", "    loss.item(),", "    0.5,", ")", "if step % 6 == 0:", "    rows.append(value)")
-    .replace("max(", "round(")
-    .replace("0.5", "2"): loop(
-        "if step % 6 == 0:",
-        "    value = round(",
-        "        loss.item(),",
-        "        2,",
-        "    )",
-        "    rows.append(value)",
-    ),
 }
 KEPT = {
     "it is used elsewhere too": loop(
