@@ -18,7 +18,7 @@ from syncscan.facts.refills import refills_of
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import CaptureTable, Frame, ProtectedUse
 from syncscan.model.finding import Cause, Confidence, SyncPoint
-from syncscan.model.race import Race, RaceKind, RaceLine
+from syncscan.model.race import TEXTS, Race, RaceKind, RaceLine
 from syncscan.model.short_id import short_id
 from syncscan.model.trace import NONE, Category, Trace
 
@@ -108,7 +108,8 @@ def _named(
         site = (kind.value, first and (first.file, first.function), second.file, second.function)
         counts[site] += 1  # lines move, and so a second race of a function is the second one there
         name = short_id((*site, counts[site]))
-        races.append(Race(id=name, kind=kind, first=first, second=second, count=count, confidence=confidence))
+        race = Race(id=name, kind=kind, first=first, second=second, count=count, confidence=confidence, **TEXTS[kind])
+        races.append(race)
     return tuple(sorted(races, key=lambda race: -race.count))
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from syncscan.errors import UsageError
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety, SourceEdit
-from syncscan.model.json_text import Range, about, indented
+from syncscan.model.json_text import Range, about, indented, written
 from syncscan.report.document import Document
 from syncscan.version import __version__
 
@@ -66,42 +66,25 @@ def render(fixed: Fixed) -> str:
 
 
 def document(fixed: Fixed) -> PatchDocument:
-    return PatchDocument(
+    return written(
+        PatchDocument,
+        fixed,
         schema=SCHEMA,
         syncscan=__version__,
-        program=fixed.program,
-        waits_before=fixed.waits_before,
-        waits_after=fixed.waits_after,
-        waits_apart=fixed.waits_apart,
-        tolerance=fixed.tolerance,
-        seconds=fixed.seconds,
         fixes=tuple(fix_document(fix) for fix in fixed.fixes),
-        files=tuple(PatchedFile(file.file, file.diff) for file in fixed.files),
-        notes=fixed.notes,
-        not_compared=fixed.not_compared,
+        files=tuple(written(PatchedFile, file) for file in fixed.files),
         unjudged=fixed.unjudged or None,
     )
 
 
 def fix_document(fix: Fix) -> FixDocument:
     gain = fix.gain
-    return FixDocument(
-        file=fix.file,
-        line=fix.line,
-        end_line=fix.end_line,
-        rule=fix.rule,
+    return written(
+        FixDocument,
+        fix,
         rewrite=fix.rewrite or None,
-        title=fix.title,
-        change=fix.change,
-        safety=fix.safety,
-        why=fix.why,
-        verified=fix.verified,
-        how=fix.how,
-        applied=fix.applied,
-        waits=fix.waits,
         gain_us=gain.us if gain else None,
         gain_range_us=(gain.low_us, gain.high_us) if gain else None,
-        changes=fix.changes,
     )
 
 
@@ -127,20 +110,5 @@ class _Saved(Struct, frozen=True):
 
 def _fix(saved: FixDocument) -> Fix:
     low, high = saved.gain_range_us or (0.0, 0.0)
-    return Fix(
-        file=saved.file,
-        line=saved.line,
-        end_line=saved.end_line,
-        rule=saved.rule,
-        rewrite=saved.rewrite or "",
-        title=saved.title,
-        change=saved.change,
-        safety=saved.safety,
-        why=saved.why,
-        verified=saved.verified,
-        how=saved.how,
-        waits=saved.waits,
-        applied=saved.applied,
-        changes=saved.changes,
-        gain=None if saved.gain_us is None else FixGain(saved.gain_us, low, high, None),
-    )
+    gain = None if saved.gain_us is None else FixGain(saved.gain_us, low, high, None)
+    return written(Fix, saved, rewrite=saved.rewrite or "", gain=gain, shared=False)

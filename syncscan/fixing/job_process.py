@@ -284,7 +284,7 @@ def _races(session: DryRunSession) -> list[Racing]:
     return [
         Racing(
             kind=race.kind.value,
-            title=TEXTS[race.kind].title,
+            title=TEXTS[race.kind]["title"],
             file=str(Path(race.second[0]).absolute()),
             line=race.second[1],
         )

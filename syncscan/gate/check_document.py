@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 
 from syncscan.gate.verdict import By, CheckVerdict, Limit, Violation
 from syncscan.model.finding import Finding
-from syncscan.model.json_text import about, indented
+from syncscan.model.json_text import about, indented, written
+from syncscan.model.race import Race
 from syncscan.report.document import Document
-from syncscan.report.finding_json import RaceDocument, race_document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.check/1"
@@ -80,7 +80,7 @@ class VerdictDocument(Struct, frozen=True):
     counted: tuple[CheckedFinding, ...]
     exempt: tuple[ExemptFinding, ...]
     notes: tuple[str, ...]
-    races: Annotated[tuple[RaceDocument, ...], about("races that count toward the limit, for a dry run")]
+    races: Annotated[tuple[Race, ...], about("races that count toward the limit, for a dry run")]
     exempt_races: tuple[ExemptRaceDocument, ...]
 
 
@@ -106,14 +106,13 @@ def render(verdicts: Sequence[CheckVerdict], rules_from: str) -> str:
 
 def _verdict(verdict: CheckVerdict) -> VerdictDocument:
     exempt = (ExemptFinding(**asdict(_finding(e.finding)), by=e.by, reason=e.reason) for e in verdict.exempt)
-    return VerdictDocument(
-        path=verdict.path,
-        passed=verdict.passed,
+    return written(
+        VerdictDocument,
+        verdict,
         violations=tuple(_violation(v) for v in verdict.violations),
         counted=tuple(_finding(f) for f in verdict.counted),
         exempt=tuple(exempt),
         notes=verdict.all_notes,
-        races=tuple(map(race_document, verdict.races)),
         exempt_races=tuple(ExemptRaceDocument(e.race.id, e.by, e.reason) for e in verdict.exempt_races),
     )
 
@@ -126,28 +125,10 @@ def _violation(violation: Violation) -> ViolationDocument:
 
 
 def _limit(limit: Limit) -> LimitDocument:
-    return LimitDocument(
-        by=limit.by or None,
-        glob=limit.glob or None,
-        syncs=limit.syncs,
-        wait_ms=limit.wait_ms,
-        recoverable=limit.recoverable,
-        held_up=limit.held_up,
-    )
+    return written(LimitDocument, limit, by=limit.by or None, glob=limit.glob or None)
 
 
 def _finding(finding: Finding) -> CheckedFinding:
     source = finding.source
-    return CheckedFinding(
-        id=finding.id,
-        rule=finding.rule,
-        op=finding.op,
-        scope=finding.scope,
-        file=source.file if source else None,
-        line=source.line if source else None,
-        exact=source.exact if source else None,
-        per_step=finding.per_step,
-        wait_us=finding.wait_us,
-        recoverable_us=finding.recoverable_us,
-        once_compiled_us=finding.once_compiled_us,
-    )
+    line = {name: getattr(source, name) if source else None for name in ("file", "line", "exact")}
+    return written(CheckedFinding, finding, **line)

@@ -86,7 +86,7 @@ def _finding(finding: Finding) -> Item:
 
 def _race(race: Race) -> Item:
     allowed = f"or allow it: # syncscan: allow[{race.kind.value}] why it may stay, in {race.second}"
-    return Item(strong(f"{lines(race)}: {race.text.title}"), (f"instead: {race.text.fix}", allowed))
+    return Item(strong(f"{lines(race)}: {race.title}"), (f"instead: {race.fix}", allowed))
 
 
 def _allowed(finding: Finding) -> Sequence[str]:

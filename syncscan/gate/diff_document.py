@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from syncscan.gate.diff_report import verdict
 from syncscan.gate.differences import Diff, DiffState, Promise, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase, Source
-from syncscan.model.json_text import Range, about, indented
+from syncscan.model.json_text import Range, about, indented, written
 from syncscan.report.document import Document
 from syncscan.version import __version__
 
@@ -27,7 +27,7 @@ class PromiseDocument(Struct, frozen=True):
 def promise_document(promise: Promise | None) -> PromiseDocument | None:
     if promise is None:
         return None
-    return PromiseDocument(saving_us=promise.saving_us, range_us=promise.range_us, kept=promise.kept.name.lower())
+    return written(PromiseDocument, promise, kept=promise.kept.name.lower())
 
 
 class BeforeAndAfter(Struct, frozen=True):
@@ -120,42 +120,30 @@ def render(diff: Diff) -> str:
 
 
 def document(diff: Diff) -> DiffDocument:
-    return DiffDocument(
+    return written(
+        DiffDocument,
+        diff,
         schema=SCHEMA,
         syncscan=__version__,
         verdict=verdict(diff),
-        before=diff.before,
-        after=diff.after,
         step=_step(diff.step),
         promised=promise_document(diff.promise),
-        moved=tuple(MovedDocument(m.to.first.id, m.us, m.before_us, m.after_us) for m in diff.moved),
+        moved=tuple(written(MovedDocument, m, to=m.to.first.id) for m in diff.moved),
         changes=tuple(_change(c) for c in diff.changes),
         habits=tuple(HabitChangeDocument(c.change, c.habit.rule, c.habit.scope) for c in diff.habits),
-        notes=diff.notes,
     )
 
 
 def _step(step: StepChange) -> StepChangeDocument:
-    return StepChangeDocument(
-        before_us=step.before_us,
-        after_us=step.after_us,
-        saving_us=step.saving_us,
-        margin_us=step.margin_us,
-        distinguishable=step.distinguishable,
-        unprofiled=step.unprofiled,
-        device_busy_us=BeforeAndAfter(*step.device_us),
-        not_comparable=step.why_not or None,
-    )
+    device = BeforeAndAfter(*step.device_us)
+    return written(StepChangeDocument, step, device_busy_us=device, not_comparable=step.why_not or None)
 
 
 def _change(change: SiteChange) -> ChangeDocument:
-    first = change.site.first
-    return ChangeDocument(
+    return written(
+        ChangeDocument,
+        change.site.first,
         change=change.change,
-        rule=first.rule,
-        op=first.op,
-        scope=first.scope,
-        phase=first.phase,
         intended=change.site.intended,
         waits_more_or_less_often=change.how_often,
         waits_longer_or_shorter=change.how_long,
@@ -168,15 +156,11 @@ def _change(change: SiteChange) -> ChangeDocument:
 def _site(site: Site | None) -> SiteDocument | None:
     if site is None:
         return None
-    return SiteDocument(
+    return written(
+        SiteDocument,
+        site,
         ids=tuple(dict.fromkeys(f.id for f in site.findings)),
         rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
-        ranks=site.ranks,
         source=site.first.source,
         called_from=site.first.in_library,
-        per_step=site.per_step,
-        wait_us=site.wait_us,
-        bubble_us=site.bubble_us,
-        recoverable_us=site.recoverable_us,
-        once_compiled_us=site.once_compiled_us,
     )

@@ -43,7 +43,7 @@ def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine
         cost=violation.sentence,
         details=(
             *(_detail(f, withheld) for f in violation.findings[:SHOWN]),
-            *(f"{lines(race)}: {race.text.title}; {race.text.fix}" for race in violation.races[:SHOWN]),
+            *(f"{lines(race)}: {race.title}; {race.fix}" for race in violation.races[:SHOWN]),
         ),
     )
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from syncscan.lint.warning import LIMITS, AllowedWarning, LintResult, LintWarning
 from syncscan.model.finding import Cause, Confidence, Severity
-from syncscan.model.json_text import about, indented
+from syncscan.model.json_text import about, indented, written
 from syncscan.report.document import Document
 from syncscan.version import __version__
 
@@ -67,38 +66,23 @@ class LintDocument(Document, frozen=True):
 
 def render(linted: LintResult) -> str:
     """Return the lint warnings as indented JSON, with the keys of findings where they apply."""
-    document = LintDocument(
+    document = written(
+        LintDocument,
+        linted,
         schema=SCHEMA,
         syncscan=__version__,
         limits=LIMITS,
-        files=linted.files,
         guesses=tuple(warning_document(g) for g in linted.warnings),
         allowed=tuple(_allowed(a) for a in linted.allowed),
-        hidden=linted.hidden,
-        notes=linted.notes,
-        unread=linted.unread,
     )
     return indented(document) + "\n"
 
 
 def warning_document(g: LintWarning) -> LintWarningDocument:
     d = g.diagnosis
-    return LintWarningDocument(
-        rule=d.rule,
-        name=d.name,
-        cause=d.cause,
-        severity=g.severity,
-        confidence=d.confidence,
-        scope=g.scope,
-        source=WarningSourceDocument(g.file, g.line, g.column, g.end_line, g.cell, g.function, g.code),
-        place=g.place,
-        because=g.because,
-        title=d.title,
-        why=d.why,
-        fix=d.fix,
-        when_fine=d.when_fine,
-    )
+    place = {name: getattr(g, name) for name in ("severity", "scope", "place", "because")}
+    return written(LintWarningDocument, d, **place, source=written(WarningSourceDocument, g))
 
 
 def _allowed(a: AllowedWarning) -> AllowedWarningDocument:
-    return AllowedWarningDocument(**asdict(warning_document(a.warning)), by=a.by, reason=a.reason)
+    return written(AllowedWarningDocument, warning_document(a.warning), by=a.by, reason=a.reason)

@@ -45,7 +45,7 @@ class LintWarning(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rule(self) -> str:
         """Id of its rule."""
-        return self.rule
+        return self.diagnosis.rule
 
     @property
     def where(self) -> str:

@@ -14,7 +14,6 @@ from syncscan.model.interval import ThreadInterval
 class Area(str, enum.Enum):
     """The part of a step that a habit belongs to."""
 
-    TIMING = "timing"
     HOST = "host"
     INPUT = "input"
     DEVICE = "device"

@@ -46,49 +46,53 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """How often it occurred in the run."""
     confidence: Confidence
     """Medium in a recording, which has no addresses: by its times, its ops and their order."""
-
-    @property
-    def text(self) -> RaceText:
-        """The sentence that describes its kind."""
-        return TEXTS[self.kind]
-
-
-class RaceText(msgspec.Struct, frozen=True):
-    """Sentences that describe a kind of race."""
-
     title: str
     why: str
     fix: str
 
 
 TEXTS = {
-    RaceKind.READ_BEFORE_COPY: RaceText(
-        "the host reads memory that a copy may still be filling",
-        "A copy with non_blocking=True to the host returns before the values have arrived: until the stream is "
-        "synchronized, the host reads the old values.",
-        "Wait between the copy and the read: event.record() after the copy and event.synchronize() before the read, "
-        "or torch.cuda.current_stream().synchronize().",
-    ),
-    RaceKind.WRITE_BEFORE_COPY: RaceText(
-        "the host writes to pinned memory that a copy may still use",
-        "A copy with non_blocking=True from pinned memory (on XPU and MPS any) reads it after the call: the device "
-        "gets whatever the host writes there meanwhile.",
-        "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
-        "before the write, or alternate between two buffers, each with its event.",
-    ),
-    RaceKind.UNORDERED_STREAMS: RaceText(
-        "two streams use one tensor without synchronization",
-        "Work of different streams runs in any order unless one waits for the other.",
-        "Have the second stream wait for the first before it uses the tensor: stream.wait_stream(other), or "
-        "event.record() there and stream.wait_event(event) here.",
-    ),
-    RaceKind.FREED_IN_USE: RaceText(
-        "a tensor is freed while another stream may still use it",
-        "The allocator reuses its memory on the stream that it was allocated on, and doesn't know about work on the "
-        "other stream.",
-        "Call tensor.record_stream(stream) for the stream that uses it, or have the stream that it was allocated on "
-        "wait for that stream before the tensor is freed.",
-    ),
+    RaceKind.READ_BEFORE_COPY: {
+        "title": "the host reads memory that a copy may still be filling",
+        "why": (
+            "A copy with non_blocking=True to the host returns before the values have arrived: until the stream is "
+            "synchronized, the host reads the old values."
+        ),
+        "fix": (
+            "Wait between the copy and the read: event.record() after the copy and event.synchronize() before the "
+            "read, or torch.cuda.current_stream().synchronize()."
+        ),
+    },
+    RaceKind.WRITE_BEFORE_COPY: {
+        "title": "the host writes to pinned memory that a copy may still use",
+        "why": (
+            "A copy with non_blocking=True from pinned memory (on XPU and MPS any) reads it after the call: the "
+            "device gets whatever the host writes there meanwhile."
+        ),
+        "fix": (
+            "Wait for the copy before the memory is filled again: event.record() after the copy and "
+            "event.synchronize() before the write, or alternate between two buffers, each with its event."
+        ),
+    },
+    RaceKind.UNORDERED_STREAMS: {
+        "title": "two streams use one tensor without synchronization",
+        "why": "Work of different streams runs in any order unless one waits for the other.",
+        "fix": (
+            "Have the second stream wait for the first before it uses the tensor: stream.wait_stream(other), or "
+            "event.record() there and stream.wait_event(event) here."
+        ),
+    },
+    RaceKind.FREED_IN_USE: {
+        "title": "a tensor is freed while another stream may still use it",
+        "why": (
+            "The allocator reuses its memory on the stream that it was allocated on, and doesn't know about work on "
+            "the other stream."
+        ),
+        "fix": (
+            "Call tensor.record_stream(stream) for the stream that uses it, or have the stream that it was allocated "
+            "on wait for that stream before the tensor is freed."
+        ),
+    },
 }
 """Kind → its sentences. Source: torch's notes on CUDA semantics, `Tensor.record_stream`."""
 
@@ -122,7 +126,7 @@ def section(kind: RaceKind) -> str:
     wrong, right = EXAMPLES[kind]
     text = TEXTS[kind]
     return (
-        f"{text.why} This is a race (`{kind.value}`), which goes wrong only with some timings:\n\n"
+        f"{text['why']} This is a race (`{kind.value}`), which goes wrong only with some timings:\n\n"
         f"```python\n{wrong}\n```\n\n"
         f"The correct form waits only for the copy:\n\n```python\n{right}\n```\n\n"
         "`syncscan dryrun --fail-on race` finds it without a GPU."

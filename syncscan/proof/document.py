@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.json_text import Range, about, indented
+from syncscan.model.json_text import Range, about, indented, written
 from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report.document import Document
 from syncscan.version import __version__
@@ -79,28 +79,18 @@ def render(proof: Proof) -> str:
 def document(proof: Proof) -> ProofDocument:
     """Return the proof as its JSON document; numbers that aren't finite are null."""
     p = proof
-    return ProofDocument(
+    return written(
+        ProofDocument,
+        p,
         schema=SCHEMA,
         syncscan=__version__,
-        before=p.before,
-        after=p.after,
-        device=p.device,
-        verdict=p.verdict,
-        proven=p.proven,
         before_us=p.before_us if p.pairs else None,
         after_us=p.after_us if p.gain else None,
         gain=_gain_document(p.gain),
         confidence=0.95,
-        matters=p.matters,
         projected=_gain_document(p.projected_gain),
         result=_result_document(p.result),
-        pairs=tuple(PairDocument(q.before_us, q.after_us, q.gain) for q in p.pairs),
-        steps=p.steps,
-        clock=p.clock,
-        together=p.together,
-        seconds=p.seconds,
-        stopped=p.stopped,
-        notes=p.notes,
+        pairs=tuple(written(PairDocument, pair) for pair in p.pairs),
     )
 
 
@@ -109,13 +99,10 @@ def _gain_document(gain: ProofGain | None) -> GainDocument | None:
 
 
 def _result_document(result: Result) -> ResultDocument:
-    return ResultDocument(
-        same=result.same,
-        why=result.why,
-        steps=result.steps,
+    return written(
+        ResultDocument,
+        result,
         compared=result.source,
-        deterministic=result.deterministic,
-        difference=result.difference,
         own_difference=result.own,
         rounding_difference=result.rounding,
         not_compared=result.not_compared or None,

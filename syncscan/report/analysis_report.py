@@ -127,8 +127,8 @@ def raced(story: Story, verbose: bool = False) -> Iterator[Block]:
 
 def _race(race: Race, verbose: bool) -> Item:
     often = "" if race.count == 1 else f" ({race.count} times)"
-    text = f"{race.text.why} {race.text.fix}" if verbose else race.text.fix
-    return Item((Span(races.lines(race), "bad"), f"{often}: {race.text.title}."), (Span(text, "dim"),))
+    text = f"{race.why} {race.fix}" if verbose else race.fix
+    return Item((Span(races.lines(race), "bad"), f"{often}: {race.title}."), (Span(text, "dim"),))
 
 
 def kernels(story: Story) -> Iterator[Block]:

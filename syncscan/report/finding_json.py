@@ -5,31 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, FindingFacts, Severity
 from syncscan.model.habit import Area, Basis, Habit, Split
 from syncscan.model.json_text import Range, about, written
-from syncscan.model.race import Race
 
 
 def finding_document(f: Finding, analysis: Analysis) -> FindingFacts:
     """Return what JSON writes of a finding: without its evidence, and without times that the trace can't tell."""
     withheld = {"wait_us": None, "bubble_us": None} if analysis.step.waits_withheld else {}
     return written(FindingFacts, f, **withheld)
-
-
-class RaceDocument(Race, frozen=True, kw_only=True):
-    """Two unordered uses of the same memory, and the sentences on such a race."""
-
-    title: str
-    why: str
-    fix: str
-
-
-def race_document(race: Race) -> RaceDocument:
-    return RaceDocument(**asdict(race), **asdict(race.text))
 
 
 class HabitDocument(Struct, frozen=True):
@@ -56,24 +42,5 @@ class HabitDocument(Struct, frozen=True):
 
 
 def habit_document(h: Habit) -> HabitDocument:
-    a, gain = h.advice, h.gain
-    return HabitDocument(
-        id=h.id,
-        rule=a.rule,
-        area=a.area,
-        severity=h.severity,
-        confidence=h.confidence,
-        scope=h.scope,
-        op=h.op,
-        per_step=h.per_step,
-        evidence=h.evidence,
-        splits=h.splits,
-        cost_us=h.cost_us,
-        recoverable_us=gain.recoverable_us if gain else None,
-        recoverable_range_us=gain.range_us if gain else None,
-        basis=gain.basis if gain else None,
-        title=a.title,
-        why=a.why,
-        fix=a.fix,
-        when_fine=a.when_fine,
-    )
+    texts = {name: getattr(h.advice, name) for name in ("area", "title", "why", "fix", "when_fine")}
+    return written(HabitDocument, h, **texts)

@@ -71,8 +71,8 @@ def race_row(race: Race, path: str) -> dict[str, Any]:
         "line": race.second.line or None,
         "function": race.second.function,
         "count": race.count,
-        "title": race.text.title,
-        "fix": race.text.fix,
+        "title": race.title,
+        "fix": race.fix,
         "trace": path,
     }
 

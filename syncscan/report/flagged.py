@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from syncscan.model.finding import Diagnosis, Finding, Severity
+from syncscan.model.finding import Severity
 from syncscan.model.fix import SourceEdit
-from syncscan.model.race import RaceText
 
 
 class FilePosition(msgspec.Struct, frozen=True):
@@ -33,10 +32,11 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     """Cost, reason and advice, for readers who see the title."""
     place: FilePosition | None = None
-    diagnosis: Finding | Diagnosis | None = None
-    """The rule's texts; None for a limit and a race."""
-    race: RaceText | None = None
-    """The texts on its kind of race; None for what is none."""
+    rule_name: str = ""
+    """What the rule is about; empty where that is the title."""
+    rule_help: str = ""
+    """What to do about it, if the rule says it."""
+    tags: tuple[str, ...] = ("performance",)
     summary: str = ""
     """The message, for readers who don't see the title."""
     inside: tuple[str, str] | None = None

@@ -71,7 +71,9 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         title=f.title,
         message=message,
         place=place_of(f.source),
-        diagnosis=f,
+        rule_name=f.name,
+        rule_help=f"{f.fix} Fine: {f.when_fine}",
+        tags=("performance", f.cause.value.lower()),
         summary=f"{f.title}: {message}",
         inside=(inside, "function" if f.source and not f.scope else "member"),
         called_from=place_of(f.called_from),
@@ -89,23 +91,24 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
 
 def flagged_race(race: Race, path: str) -> FlaggedLine:
     """Return a race as a flagged line, at its later line."""
-    text, lines = race.text, races.lines(race)
-    message = sentences(f"{lines}, {race.count} times", text.why, text.fix)
+    lines = races.lines(race)
+    message = sentences(f"{lines}, {race.count} times", race.why, race.fix)
     return FlaggedLine(
         rule=race.kind.value,
         severity=Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM,
-        title=text.title,
+        title=race.title,
         message=message,
         place=FilePosition(race.second.file, race.second.line) if race.second.file else None,
-        race=text,
-        summary=f"{text.title}: {message}",
+        rule_help=f"{race.why} {race.fix}",
+        tags=("correctness", "race"),
+        summary=f"{race.title}: {message}",
         inside=(race.second.function, "function"),
         fingerprints={"syncscanRaceId/v1": race.id},
         figures={"count": race.count},
         name=f"{race.kind.value} in {race.second} [{race.id}]",
         group=race.second.file,
-        cost=f"{text.title}: {lines}",
-        details=(f"why: {text.why}", f"instead: {text.fix}"),
+        cost=f"{race.title}: {lines}",
+        details=(f"why: {race.why}", f"instead: {race.fix}"),
         rows=(race_row(race, path),),
     )
 

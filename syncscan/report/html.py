@@ -121,9 +121,9 @@ def render(analysis: Analysis) -> str:
         races=[
             {
                 "lines": shown(races.lines(race), 200),
-                "title": race.text.title,
-                "why": race.text.why,
-                "fix": race.text.fix,
+                "title": race.title,
+                "why": race.why,
+                "fix": race.fix,
             }
             for race in story.races[:MAX_FINDINGS]
         ],

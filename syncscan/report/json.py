@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Struct, convert
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import earlier_work, later_work
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Confidence, Finding, FindingFacts
+from syncscan.model.finding import Confidence, FindingFacts
 from syncscan.model.habit import Basis
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
-from syncscan.model.json_text import Range, about, indented
+from syncscan.model.json_text import Range, about, indented, written
 from syncscan.model.likeness import Likeness
 from syncscan.model.program_run import ProgramRun, RunPhase
 from syncscan.model.projection import RemovalGroup
+from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
 from syncscan.model.states import ObstacleKind, States
@@ -31,10 +32,8 @@ from syncscan.report.document import Document
 from syncscan.report.dry_run import sizes
 from syncscan.report.finding_json import (
     HabitDocument,
-    RaceDocument,
     finding_document,
     habit_document,
-    race_document,
 )
 from syncscan.report.phrases import whereabouts
 from syncscan.report.program_run import analyses_of, gain_share, sentence, verdict_of
@@ -220,7 +219,7 @@ class AnalysisDocument(Document, frozen=True):
     dry_run: Annotated[DryRunDocument | None, about("None for a recording")]
     compiled: Annotated[CompileDocument | None, about("None without --explain-compile")]
     findings: Annotated[tuple[FindingFacts, ...], about("sorted by saving, then by wait")]
-    races: Annotated[tuple[RaceDocument, ...], about("races found by a dry run: unordered uses of the same memory")]
+    races: Annotated[tuple[Race, ...], about("races found by a dry run: unordered uses of the same memory")]
     groups: tuple[RemovalGroup, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
@@ -254,14 +253,14 @@ def document(analysis: Analysis) -> AnalysisDocument:
         dry_run=_dry_run(analysis),
         compiled=compile_document(analysis),
         findings=tuple(finding_document(f, analysis) for f in shown.findings),
-        races=tuple(map(race_document, analysis.races)),
+        races=analysis.races,
         groups=analysis.groups,
         habits=tuple(habit_document(h) for h in shown.habits),
         host=_host(analysis.host_time),
         run=_run(analysis),
         kernels=kernels.shares(analysis),
         remedies=tuple(_remedy(remedy, entry) for remedy, entry in remedies),
-        obstacles=convert(analysis.obstacles, tuple[ObstacleDocument, ...], from_attributes=True),
+        obstacles=tuple(written(ObstacleDocument, obstacle) for obstacle in analysis.obstacles),
         states=analysis.states,
         hidden=shown.hidden,
     )
@@ -278,15 +277,10 @@ def _sampled(sampled: SampledHost) -> SampledDocument:
 
 
 def _trace(analysis: Analysis) -> TraceDocument:
-    t, info = analysis.trace, analysis.trace.info
-    return TraceDocument(
-        path=info.path,
-        size_bytes=info.size_bytes,
-        events=info.events,
-        vendor=info.vendor,
-        devices=info.devices,
-        rank=info.rank,
-        world_size=info.world_size,
+    t = analysis.trace
+    return written(
+        TraceDocument,
+        t.info,
         has=_has(t),
         integrity=analysis.integrity.sentences(),
         steps_found=_steps_found(analysis),
@@ -318,14 +312,11 @@ def _has(t: Trace) -> Has:
 
 
 def _step(analysis: Analysis, conclusion: Conclusion) -> StepDocument:
-    step = analysis.step
-    measured: dict[str, Any] = {name: getattr(step, name) for name in _MEASURED}
-    if analysis.trace.info.capture.pretended:
-        measured |= dict.fromkeys(_TIMED)
-    return StepDocument(**measured, verdict=conclusion.verdict, summary=conclusion.summary, advice=conclusion.advice)
+    said = {name: getattr(conclusion, name) for name in ("verdict", "summary", "advice")}
+    unknown = dict.fromkeys(_TIMED if analysis.trace.info.capture.pretended else ())
+    return written(StepDocument, analysis.step, **said, **unknown)
 
 
-_MEASURED = [name for name in StepDocument.__struct_fields__ if name not in ("verdict", "summary", "advice")]
 _TIMED = (
     *("observed_us", "host_us", "wait_us", "device_busy_us", "device_idle_us", "bubble_us"),
     *("input_us", "communication_us", "recorded_device_share"),
@@ -341,45 +332,28 @@ def _dry_run(analysis: Analysis) -> DryRunDocument | None:
     gaps = coverage.gaps if coverage else ()
     return DryRunDocument(
         ops=coverage.ops if coverage else None,
-        not_understood=tuple(GapDocument(g.what, g.count, g.file, g.line) for g in gaps),
+        not_understood=tuple(written(GapDocument, gap) for gap in gaps),
         notes=capture.notes,
         like=_like(analysis.likeness) if analysis.likeness else None,
     )
 
 
 def _like(like: Likeness) -> LikenessDocument:
-    return LikenessDocument(
-        path=like.path,
+    return written(
+        LikenessDocument,
+        like,
         device=like.device or None,
-        steps=like.steps,
         step_us=like.step_us or None,
-        recoverable_us=like.recoverable_us,
         recoverable_range_us=like.range_us or None,
         sizes=sizes(like),
         same_sizes=None if not like.compared else not any(c.other_size for _, c in like.compared),
-        unseen=tuple(_unseen(f) for f in like.unseen),
+        unseen=tuple(written(UnseenDocument, f, where=whereabouts(f)) for f in like.unseen),
     )
-
-
-def _unseen(f: Finding) -> UnseenDocument:
-    gain = f.recoverable_us
-    return UnseenDocument(id=f.id, where=whereabouts(f), wait_us=f.wait_us, recoverable_us=gain)
 
 
 def _remedy(r: Remedy, text: RemedyText) -> RemedyDocument:
-    return RemedyDocument(
-        findings=r.findings,
-        habit=r.habit or None,
-        launches=r.launches or None,
-        what=r.what,
-        where=text.where,
-        fix=text.fix,
-        alone_us=r.alone_us,
-        range_us=r.range_us,
-        after_us=r.after_us,
-        basis=r.basis,
-        confidence=r.confidence,
-    )
+    unset = {"habit": r.habit or None, "launches": r.launches or None}
+    return written(RemedyDocument, r, **unset, where=text.where, fix=text.fix)
 
 
 def _run(analysis: Analysis) -> RunDocument | None:

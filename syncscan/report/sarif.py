@@ -9,10 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Diagnosis, Finding, Severity
+from syncscan.model.finding import Severity
 from syncscan.model.fix import SourceEdit
 from syncscan.model.json_text import indented
-from syncscan.model.race import RaceText
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.shown_names import shown
@@ -41,16 +40,8 @@ def drawn(flagged: Flagged) -> str:
 
 
 def _run(flagged: Flagged) -> dict[str, Any]:
-    rules: dict[str, dict[str, Any]] = {}
-    for line in flagged.lines:
-        if line.rule in rules:
-            continue
-        if line.diagnosis:
-            rules[line.rule] = _rule(line.diagnosis)
-        elif line.race:
-            rules[line.rule] = _rule_on_races(line.rule, line.race)
-        else:
-            rules[line.rule] = _rule_by_title(line)
+    rules = {line.rule: _rule(line) for line in reversed(flagged.lines)}
+    rules = {line.rule: rules[line.rule] for line in flagged.lines}  # each as its first line has it
     driver = {"name": "syncscan", "version": __version__, "rules": [*rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
     notes = [{"level": level, "message": {"text": _text(sentence)}} for level, sentence in flagged.notifications]
@@ -71,32 +62,14 @@ def _texts(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rule(d: Finding | Diagnosis) -> dict[str, Any]:
-    return {
-        "id": d.rule,
-        "name": _name(d.rule),
-        "shortDescription": {"text": _text(d.name)},
-        "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
-        "properties": {"tags": ["performance", d.cause.value.lower()]},
-    }
-
-
-def _rule_by_title(line: FlaggedLine) -> dict[str, Any]:
+def _rule(line: FlaggedLine) -> dict[str, Any]:
+    helps = {"help": {"text": _text(line.rule_help)}} if line.rule_help else {}
     return {
         "id": line.rule,
         "name": _name(line.rule),
-        "shortDescription": {"text": _text(line.title)},
-        "properties": {"tags": ["performance"]},
-    }
-
-
-def _rule_on_races(kind: str, text: RaceText) -> dict[str, Any]:
-    return {
-        "id": kind,
-        "name": _name(kind),
-        "shortDescription": {"text": _text(text.title)},
-        "help": {"text": _text(f"{text.why} {text.fix}")},
-        "properties": {"tags": ["correctness", "race"]},
+        "shortDescription": {"text": _text(line.rule_name or line.title)},
+        **helps,
+        "properties": {"tags": list(line.tags)},
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.json_text import Range, about, indented
+from syncscan.model.json_text import Range, about, indented, written
 from syncscan.model.projection import Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.report.document import Document
@@ -61,24 +61,14 @@ def render(analysis: Analysis, projection: Projection) -> str:
 
 def document(analysis: Analysis, projection: Projection) -> WhatifDocument:
     p = projection
-    return WhatifDocument(
+    return written(
+        WhatifDocument,
+        p,
         schema=SCHEMA,
         syncscan=__version__,
         steps_found=steps_found(analysis),
-        removed=p.removed,
-        observed_us=p.observed_us,
-        baseline_us=p.baseline_us,
-        predicted_us=p.predicted_us,
-        range_us=p.range_us,
-        saving_us=p.saving_us,
-        speedup=p.speedup,
-        bound_after=p.bound_after,
-        launches=p.launches,
         limits=LimitsDocument(p.host_limit_us, p.device_limit_us),
         notes=(*([p.provided] if p.provided else []), *p.notes),
-        profiled_us=p.profiled_us,
-        calibrated=p.calibrated,
-        host_scale=p.host_scale,
         device_share=analysis.step.device_share,
         device_share_basis=analysis.step.device_share_basis,
         recorded_device_share=analysis.step.recorded_device_share,

@@ -49,7 +49,7 @@ def of_races(races: Sequence[Race]) -> str:
     """Return the failure message if a dry run met races, "" if not."""
     if not races:
         return ""
-    lines = [f"{lines_of_race(race)}: {race.text.title}. {race.text.fix}" for race in races]
+    lines = [f"{lines_of_race(race)}: {race.title}. {race.fix}" for race in races]
     return _text(f"{len(races)} race{'s' * (len(races) > 1)}; @pytest.mark.no_races allows none.", lines, foot="")
 
 

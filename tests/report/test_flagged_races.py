@@ -11,7 +11,7 @@ import pytest
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence
-from syncscan.model.race import Race, RaceKind, RaceLine
+from syncscan.model.race import TEXTS, Race, RaceKind, RaceLine
 from syncscan.report import csv, github, html, junit, render, sarif
 from tests.report.example import typical
 
@@ -22,6 +22,7 @@ RACE = Race(
     second=RaceLine("train.py", 12, "train"),
     count=3,
     confidence=Confidence.HIGH,
+    **TEXTS[RaceKind.READ_BEFORE_COPY],
 )
 
 
@@ -55,7 +56,7 @@ def test_csv_has_a_race_as_a_row_whose_waits_are_empty() -> None:
     """The later line, how often, and what to do; a race has no wait."""
     row = next(DictReader(StringIO(csv.render(racing()))))
     assert (row["rule"], row["file"], row["line"], row["count"]) == ("read-before-copy", "train.py", "12", "3")
-    assert (row["wait_us"], row["fix"]) == ("", RACE.text.fix)
+    assert (row["wait_us"], row["fix"]) == ("", RACE.fix)
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "text"])
