@@ -20,6 +20,7 @@ import pytest
 
 from syncscan.capture import signals
 from syncscan.capture.session import Session, profile
+from tests.until import until
 
 torch = pytest.importorskip("torch")
 
@@ -177,11 +178,8 @@ class Job:
             assert line, self.process.communicate(timeout=60)[1]
 
     def traces(self, count: int) -> None:
-        until = time.monotonic() + 60
-        while len(list(self.folder.glob("syncscan-out/job.*"))) < count:
-            assert time.monotonic() < until
-            assert self.process.poll() is None
-            time.sleep(0.02)
+        until(lambda: len(list(self.folder.glob("syncscan-out/job.*"))) >= count)
+        assert self.process.poll() is None
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)
@@ -275,11 +273,10 @@ import multiprocessing as mp
     forever = """
 child = mp.get_context("fork").Process(target=time.sleep, args=(60,))
 child.start()
-time.sleep(0.3)
 child.terminate()
 child.join()
 print("child", child.exitcode, flush=True)
-time.sleep(1)
+time.sleep(1)  # more than the grace
 print("alive", flush=True)
 """
     job = Job(tmp_path, NEVER_ENDS.format(before=before, forever=forever), "--active", "9")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from syncscan.capture import usage
 from syncscan.capture.usage import Meter, Read, UsageDifference, between, ran
+from tests.until import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linux alone")
 PAGES = 2000
@@ -101,14 +101,16 @@ def test_a_page_has_a_price_on_this_machine(meter: Meter) -> None:
 @linux
 def test_a_thread_that_runs_is_met_by_name_and_place(meter: Meter, counting: threading.Thread) -> None:
     """Its time on the core, and the function that it is in."""
-    reads = [meter.start()]
-    for _ in range(5):
-        time.sleep(0.02)
-        reads.append(meter.read())
     native = counting.native_id or 0
+    reads = [meter.start()]
+
+    def met() -> bool:
+        reads.append(meter.read())
+        places = {code.co_name for read in reads for code in read.stacks.get(native, [])[::2]}
+        return "count_until" in places and ran(between(reads)).get(native, (0, 0))[0] > 0
+
+    until(met)
     assert meter.names[native] == "counter"
-    assert ran(between(reads))[native][0] > 0
-    assert any(code.co_name == "count_until" for r in reads for code in r.stacks.get(native, [])[::2])
 
 
 @linux
@@ -121,9 +123,7 @@ def test_a_thread_that_has_ended_is_left_out(meter: Meter) -> None:
     over.set()
     thread.join()
     assert thread.native_id in first.others
-    until = time.monotonic() + 10
-    while Path(f"/proc/self/task/{thread.native_id}").exists() and time.monotonic() < until:
-        time.sleep(0.001)
+    until(lambda: not Path(f"/proc/self/task/{thread.native_id}").exists())
     assert thread.native_id not in meter.read().others
 
 

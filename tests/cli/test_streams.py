@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import os
 import shlex
 import signal
 import subprocess
 import sys
-import time
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from syncscan.cli import main
+from tests.until import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
 COMMAND = (sys.executable, "-m", "syncscan")
@@ -144,8 +147,8 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
     with subprocess.Popen(args, env=_environment(), **pipes) as process, source.open("wb") as pipe:
         pipe.write(b'{"traceEvents": [' + b'{"ph": "X", "ts": 1},' * 200_000)
         pipe.flush()
-        _wait_for(lambda: any(p.name.startswith(".syncscan-") for p in tmp_path.iterdir()))
-        time.sleep(0.5)  # all is read, and it waits for more: a signal just before would only be seen at the next byte
+        until(lambda: any(p.name.startswith(".syncscan-") for p in tmp_path.iterdir()))
+        until(lambda: _reads_on(process, pipe))  # a signal just before would only be seen at the next byte
         process.send_signal(number)
         assert process.wait(30) not in (0, 2, 3)
         text = process.stderr.read()
@@ -154,12 +157,10 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
-def _wait_for(happened: object) -> None:
-    for _ in range(600):
-        if happened():  # type: ignore[operator]
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never happened")
+def _reads_on(process: subprocess.Popen[str], pipe: BinaryIO) -> bool:
+    """Whether a process has read all that a pipe holds, and sleeps until more comes."""
+    unread = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
+    return unread == bytes(4) and ") S " in Path(f"/proc/{process.pid}/stat").read_text()
 
 
 def test_a_disk_that_is_full(trace: Path) -> None:

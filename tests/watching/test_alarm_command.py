@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from syncscan.errors import UsageError
 from syncscan.watching.alarm_command import AlarmCommand
+from tests.until import until
 from tests.watching.example import ALARM
 
 
@@ -20,9 +20,7 @@ def test_a_command_has_the_alarm_on_its_standard_input(tmp_path: Path) -> None:
     script = tmp_path / "alarm.py"
     script.write_text(code.replace("'got'", repr(str(tmp_path / "got"))))
     AlarmCommand(f"{sys.executable} {script}")(ALARM)
-    until = time.monotonic() + 30
-    while time.monotonic() < until and not ((tmp_path / "got").exists() and (tmp_path / "got").read_text()):
-        time.sleep(0.05)
+    until(lambda: (tmp_path / "got").exists() and (tmp_path / "got").read_text())
     text, _, sentence = (tmp_path / "got").read_text().partition("}")
     assert json.loads(text + "}")["line"] == 41
     assert sentence == str(ALARM)

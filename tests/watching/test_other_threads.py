@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from syncscan.watching.other_threads import LateSamples, OtherThreads
+from tests.until import until
 
 
 def count_left_out(samples: list[bool], holding: float) -> int:
@@ -84,11 +84,12 @@ def test_a_thread_s_processor_time_and_state_are_read() -> None:
 
     thread = threading.Thread(target=hashes)
     thread.start()
-    time.sleep(0.3)
-    state = OtherThreads()._state(thread.native_id or 0)
+
+    def computes() -> bool:
+        state = OtherThreads()._state(thread.native_id or 0)
+        return state is not None and state[0] > 0 and state[1]
+
+    until(computes)
     over.set()
     thread.join()
-    assert state is not None
-    assert state[0] > 0
-    assert state[1]
     assert OtherThreads()._state(2**22 + 1) is None

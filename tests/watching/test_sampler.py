@@ -13,6 +13,7 @@ import pytest
 from syncscan.watching.sampler import RunDelay, Sampler, Tick, Wakes, _runs_python
 from syncscan.watching.thread_position import ThreadPosition
 from syncscan.watching.watch import Watch
+from tests.until import until
 
 US = 1000
 
@@ -52,19 +53,23 @@ def test_python_before_a_wait_is_not_the_wait() -> None:
     thread.start()
     sampler = Sampler(thread.ident or 0, 199)
     sampler.start()
-    time.sleep(1.5)
-    ticks = sampler.take()
+    ran: set[bool] = set()
+
+    def both() -> bool:
+        ticks = sampler.take()
+        ran.update(t.ran for t in ticks if any(getattr(code, "co_name", "") == "wait" for code in t.stack[::2]))
+        return ran == {True, False}
+
+    until(both)
     sampler.stop()
     over.set()
     thread.join()
-    in_waits = [tick for tick in ticks if any(getattr(code, "co_name", "") == "wait" for code in tick.stack[::2])]
-    assert any(tick.ran for tick in in_waits)
-    assert any(not tick.ran for tick in in_waits)
 
 
 def test_a_backward_pass_s_python_on_the_engine_s_own_thread_counts_as_called_by_backward() -> None:
     """A thread that C++ started has no frame of `threading`; one of the program's, beside it, isn't taken for it."""
-    over = threading.Event()
+    over, engine = threading.Event(), threading.Lock()
+    engine.acquire()
 
     def reads_gradient() -> None:
         over.wait()
@@ -75,19 +80,23 @@ def test_a_backward_pass_s_python_on_the_engine_s_own_thread_counts_as_called_by
     def _engine_run_backward() -> None:
         threading.Thread(target=computes).start()
         _thread.start_new_thread(reads_gradient, ())
-        time.sleep(1.0)
+        engine.acquire()
 
     thread = threading.Thread(target=_engine_run_backward)
     thread.start()
     sampler = Sampler(thread.ident or 0, 199)
     sampler.start()
-    time.sleep(0.5)
-    tick = sampler.take()[-1]
+
+    def stood() -> list[list[str]]:
+        names = [[getattr(code, "co_name", "") for code in tick.stack[::2]] for tick in sampler.take()]
+        return [stack for stack in names if "reads_gradient" in stack]
+
+    stack = until(stood)[-1]
     sampler.stop()
     over.set()
+    engine.release()
     thread.join()
-    names = [getattr(code, "co_name", "") for code in tick.stack[::2]]
-    assert [name for name in names if name in ("reads_gradient", "computes", "_engine_run_backward")] == [
+    assert [name for name in stack if name in ("reads_gradient", "computes", "_engine_run_backward")] == [
         "reads_gradient",
         "_engine_run_backward",
     ]
@@ -123,11 +132,13 @@ def test_a_thread_that_was_interrupted_in_python_is_distinguished_from_one_in_a_
     threads = [threading.Thread(target=loops), threading.Thread(target=lock.acquire)]
     for thread in threads:
         thread.start()
-    time.sleep(0.05)
-    frames = sys._current_frames()
-    runs = [_runs_python(frames[thread.ident or 0]) for thread in threads]
+
+    def runs() -> list[bool]:
+        frames = sys._current_frames()
+        return [_runs_python(frames[thread.ident or 0]) for thread in threads]
+
+    until(lambda: runs() == [True, False])
     over.append(1)
     lock.release()
     for thread in threads:
         thread.join()
-    assert runs == [True, False]

@@ -75,10 +75,11 @@ with syncscan.watch("w", name="train", interval=0.5, capture_on_alarm=True) as w
         if any("captured" in line for line in open(watch.path)):
             break
 threads = sorted(t.name for t in threading.enumerate() if "syncscan" in t.name)
-time.sleep(1)
 import sys
-hooks = len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks)
-print(json.dumps([threads, hooks]))
+hooks, until = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks, time.monotonic() + 60
+while hooks and time.monotonic() < until:
+    time.sleep(0.01)
+print(json.dumps([threads, len(hooks)]))
 """
 
 

@@ -9,32 +9,53 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from syncscan.watching.sampler import stack_of
 from syncscan.watching.thread_position import MOST_KNOWN, PositionLookup, ThreadPosition
+from tests.until import until
 
 pytest.importorskip("torch")
 
 exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no columns")
 
 
-def stack_in(run: Callable[[], object]) -> list[Any]:
-    """Return the stack of a thread that is in `run`, once it has begun."""
+@pytest.fixture
+def wait() -> Iterator[Callable[..., object]]:
+    """A call that waits in C, as a read-back does, until the test is over."""
+    lock = threading.Lock()
+    lock.acquire()
+    yield lock.acquire
+    lock.release()
+
+
+def stack_in(run: Callable[[], object], *files: str) -> list[Any]:
+    """Return the stack of a thread that is in `run`, once it waits in the first of these files below the others.
+
+    It is past the beginning of a function there: the next place at which Python looks at other threads is the wait.
+    """
+    files = files or ("program.py",)
 
     def quietly() -> None:
         with contextlib.suppress(Exception):
             run()
 
     thread = threading.Thread(target=quietly, daemon=True)
+
+    def frame_that_waits() -> FrameType | None:
+        frame = sys._current_frames().get(thread.ident or 0)
+        if frame is None or frame.f_lineno == frame.f_code.co_firstlineno:
+            return None
+        around = [Path(code.co_filename).name for code in stack_of(frame)[::2]]
+        return frame if around[0] == files[0] and {*files} <= {*around} else None
+
     thread.start()
-    time.sleep(0.1)
-    return stack_of(sys._current_frames().get(thread.ident or 0))
+    return stack_of(until(frame_that_waits))
 
 
 def program(folder: Path, text: str, **names: object) -> Callable[[], object]:
@@ -49,17 +70,19 @@ def program(folder: Path, text: str, **names: object) -> Callable[[], object]:
 
 
 @exact
-def test_a_call_that_reads_back_waits_for_the_device(tmp_path: Path) -> None:
+def test_a_call_that_reads_back_waits_for_the_device(tmp_path: Path, wait: Callable[..., object]) -> None:
     """By its name, where no more is known of the tensor."""
-    loss = SimpleNamespace(item=time.sleep)
-    run = program(tmp_path, "def run():\n    a = 1\n    return a + loss.item(0.4)\n", loss=loss)
+    loss = SimpleNamespace(item=wait)
+    run = program(tmp_path, "def run():\n    a = 1\n    return a + loss.item()\n", loss=loss)
     stand = PositionLookup()(stack_in(run))
     assert stand is not None
     assert (Path(stand.file).name, stand.line, stand.function) == ("program.py", 3, "run")
     assert (stand.kind, stand.rule) == ("device", "item")
 
 
-def test_a_line_that_lint_knows_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_lint_knows_waits_for_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: Callable[..., object]
+) -> None:
     """A truth value has no name to tell it by: the shape of the source does."""
     text = (
         "import torch\n"
@@ -70,33 +93,34 @@ def test_a_line_that_lint_knows_waits_for_the_device(tmp_path: Path, monkeypatch
         "            return\n"
         "        loss.backward()\n"
     )
-    monkeypatch.setattr("torch.isnan", time.sleep)
-    run = program(tmp_path, text, loader=[(0, 0)], model=lambda x: 0.4)
+    monkeypatch.setattr("torch.isnan", wait)
+    run = program(tmp_path, text, loader=[(0, 0)], model=lambda x: True)
     stand = PositionLookup()(stack_in(run))
     assert stand is not None
     assert (stand.line, stand.kind, stand.rule) == (5, "device", "nan-guard")
 
 
-def test_a_line_that_works_is_the_host_s(tmp_path: Path) -> None:
+def test_a_line_that_works_is_the_host_s(tmp_path: Path, wait: Callable[..., object]) -> None:
     """Sleep is no wait for a device."""
-    stand = PositionLookup()(stack_in(program(tmp_path, "import time\ndef run():\n    time.sleep(0.4)\n")))
+    run = program(tmp_path, "def run():\n    time.sleep(True)\n", time=SimpleNamespace(sleep=wait))
+    stand = PositionLookup()(stack_in(run))
     assert stand is not None
-    assert (stand.line, stand.kind) == (3, "host")
+    assert (stand.line, stand.kind) == (2, "host")
 
 
-def test_a_source_that_changed_since_tells_nothing(tmp_path: Path) -> None:
+def test_a_source_that_changed_since_tells_nothing(tmp_path: Path, wait: Callable[..., object]) -> None:
     """Its lines are not those that run."""
-    loss = SimpleNamespace(item=time.sleep)
-    run = program(tmp_path, "def run():\n    return loss.item(0.4)\n", loss=loss)
+    loss = SimpleNamespace(item=wait)
+    run = program(tmp_path, "def run():\n    return loss.item()\n", loss=loss)
     stand = PositionLookup(since=1e9 - 10)(stack_in(run))
     assert stand is not None
     assert (stand.line, stand.kind) == (2, "host")
 
 
-def test_a_source_from_a_clock_that_is_ahead_is_read(tmp_path: Path) -> None:
+def test_a_source_from_a_clock_that_is_ahead_is_read(tmp_path: Path, wait: Callable[..., object]) -> None:
     """A file of a time to come hasn't changed since: another machine wrote it."""
-    loss = SimpleNamespace(item=time.sleep)
-    run = program(tmp_path, "def run():\n    return loss.item(0.4)\n", loss=loss)
+    loss = SimpleNamespace(item=wait)
+    run = program(tmp_path, "def run():\n    return loss.item()\n", loss=loss)
     os.utime(run.__code__.co_filename, (time.time() + 3600,) * 2)
     stand = PositionLookup()(stack_in(run))
     assert stand is not None
@@ -106,10 +130,13 @@ def test_a_source_from_a_clock_that_is_ahead_is_read(tmp_path: Path) -> None:
 def test_a_loader_s_consumer_waits_for_input(tmp_path: Path) -> None:
     """Whatever of the standard library it waits in, torch's loader is further out; the line is the program's."""
     file = "/usr/lib/python3/site-packages/torch/utils/data/dataloader.py"
-    given: dict[str, Any] = {"queue": queue.Queue()}
-    exec(compile("def _try_get_data():\n    queue.get(timeout=0.4)\n", file, "exec"), given)
+    batches: queue.Queue[int] = queue.Queue()
+    given: dict[str, Any] = {"queue": batches}
+    exec(compile("def _try_get_data():\n    queue.get()\n", file, "exec"), given)
     text = "def run():\n    try:\n        get()\n    except Exception:\n        pass\n"
-    stand = PositionLookup()(stack_in(program(tmp_path, text, get=given["_try_get_data"])))
+    run = program(tmp_path, text, get=given["_try_get_data"])
+    stand = PositionLookup()(stack_in(run, "threading.py", "queue.py", "dataloader.py"))
+    batches.put(1)
     assert stand is not None
     assert (Path(stand.file).name, stand.line, stand.kind) == ("program.py", 3, "input")
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from syncscan.watching.attaching.injection import native_frames, process_of, run
 from syncscan.watching.attaching.requests import Order, answer
 from syncscan.watching.attaching.stuck import _parsed
 from syncscan.watching.reading import read
+from tests.until import until
 
 torch = pytest.importorskip("torch")
 reachable = pytest.mark.skipif(
@@ -61,9 +61,7 @@ def started(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]
         (tmp_path / "job.py").write_text(text)
         process = subprocess.Popen([sys.executable, "job.py"], cwd=tmp_path)
         running.append(process)
-        until = time.monotonic() + 120
-        while not (tmp_path / "state").exists() and time.monotonic() < until:
-            time.sleep(0.05)
+        until((tmp_path / "state").exists)
         return process
 
     yield start
@@ -74,20 +72,19 @@ def started(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]
 
 def state(folder: Path) -> list[int]:
     """Return the program's number of steps, of optimizer hooks and of syncscan's threads."""
-    for _ in range(100):
-        words = (folder / "state").read_text().split()
-        if len(words) == 3:
-            return list(map(int, words))
-        time.sleep(0.01)
-    raise AssertionError("the program says nothing")
+    return until(lambda: words if len(words := [*map(int, (folder / "state").read_text().split())]) == 3 else [])
 
 
 def settled(folder: Path) -> list[int]:
-    """Return the state once it has no hook and no thread, or after 20 s."""
-    until = time.monotonic() + 20
-    while (now := state(folder))[1:] != [0, 0] and time.monotonic() < until:
-        time.sleep(0.1)
-    return now
+    """Return the state once it has no hook and no thread."""
+    until(lambda: state(folder)[1:] == [0, 0])
+    return state(folder)
+
+
+def steps_on(folder: Path, steps: int = 1) -> None:
+    """Wait until the program has made some more steps."""
+    before = state(folder)[0]
+    until(lambda: state(folder)[0] >= before + steps)
 
 
 @reachable
@@ -100,14 +97,13 @@ def test_a_running_program_is_captured_and_goes_on(
         done = answers.until("done")
     assert [Path(path).exists() for path in done["done"]] == [True]
     assert done["marked_by"] == "SGD.step()"
-    before = settled(tmp_path)
-    time.sleep(0.5)
-    after = state(tmp_path)
-    assert before[1:] == after[1:] == [0, 0]
-    assert after[0] > before[0]
+    assert settled(tmp_path)[1:] == [0, 0]
+    steps_on(tmp_path)
+    assert state(tmp_path)[1:] == [0, 0]
     assert process.poll() is None
 
 
+@pytest.mark.slow
 @reachable
 def test_a_watch_begins_and_ends_in_a_running_program(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -123,7 +119,7 @@ def test_a_watch_begins_and_ends_in_a_running_program(
         ),
     ):
         answers.until("done")
-    time.sleep(3)
+    steps_on(tmp_path, 5)
     with attached(process, Order("stop")) as answers:
         assert answers.until("done")["done"] == [path]
     watched = read(Path(path))
@@ -134,6 +130,7 @@ def test_a_watch_begins_and_ends_in_a_running_program(
         answers.until("done")
 
 
+@pytest.mark.slow
 @reachable
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
 def test_a_watch_that_can_not_write_ends_at_once(
@@ -147,6 +144,7 @@ def test_a_watch_that_can_not_write_ends_at_once(
     assert settled(tmp_path)[1:] == [0, 0]
 
 
+@pytest.mark.slow
 @reachable
 def test_a_dump_says_where_the_threads_are(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
     process = started(TRAIN)
@@ -182,6 +180,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @reachable
 def test_a_guard_counts_the_syncs_of_some_steps_by_line(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
@@ -196,6 +195,7 @@ def test_a_guard_counts_the_syncs_of_some_steps_by_line(
     assert process.poll() is None
 
 
+@pytest.mark.slow
 @reachable
 def test_a_process_without_a_device_has_nothing_to_guard(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -208,6 +208,7 @@ def test_a_process_without_a_device_has_nothing_to_guard(
     assert settled(tmp_path)[1:] == [0, 0]
 
 
+@pytest.mark.slow
 @reachable
 def test_a_process_that_hangs_in_c_is_left_as_it_is(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -224,6 +225,7 @@ def test_a_process_that_hangs_in_c_is_left_as_it_is(
         assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
 
 
+@pytest.mark.slow
 @reachable
 def test_a_stopped_process_is_refused_and_goes_on_later(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -233,15 +235,11 @@ def test_a_stopped_process_is_refused_and_goes_on_later(
         TRAIN.replace("while True:", "threading.Thread(target=time.sleep, args=(99,)).start()\nwhile True:")
     )
     process.send_signal(signal.SIGSTOP)
-    until = time.monotonic() + 10
-    while "T (stopped)" not in Path(f"/proc/{process.pid}/status").read_text() and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: "T (stopped)" in Path(f"/proc/{process.pid}/status").read_text())
     with pytest.raises(UsageError, match=f"is stopped, by SIGSTOP.*kill -CONT {process.pid}"):
         process_of(process.pid)
     process.send_signal(signal.SIGCONT)
-    before = state(tmp_path)
-    time.sleep(1)
-    assert state(tmp_path)[0] > before[0]
+    steps_on(tmp_path)
     assert process.poll() is None
 
 
@@ -267,6 +265,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @reachable
 def test_signals_that_other_threads_get_meanwhile_do_no_harm(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -276,7 +275,6 @@ def test_signals_that_other_threads_get_meanwhile_do_no_harm(
     for _ in range(3):
         with attached(process_of(process.pid), Order("dump")) as answers:
             assert answers.until("threads")["threads"][0]["name"] == "MainThread"
-    time.sleep(0.5)
     assert process.poll() is None
 
 
@@ -308,6 +306,7 @@ def test_the_frames_that_faulthandler_writes_are_read() -> None:
     assert _parsed("") == []
 
 
+@pytest.mark.slow
 @reachable
 def test_an_order_that_was_taken_back_is_never_carried_out(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
@@ -322,28 +321,28 @@ def test_an_order_that_was_taken_back_is_never_carried_out(
     )
     with pytest.raises(NotHeard), attached(process_of(process.pid), Order("dump"), heard_s=1):
         pass
-    until = time.monotonic() + 60
-    while not (tmp_path / "over").exists() and time.monotonic() < until:
-        time.sleep(0.05)
+    until((tmp_path / "over").exists)
     assert process.poll() is None
     assert (tmp_path / "errors").read_text() == ""
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.slow
 @reachable
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root reaches another user's process")
 def test_root_reaches_another_user_s_process(tmp_path: Path) -> None:
     """The answers' folder belongs to that user meanwhile."""
-    (tmp_path / "job.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    (tmp_path / "job.py").write_text("import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n")
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
     try:
-        process = subprocess.Popen([sys.executable, str(tmp_path / "job.py")], user=65534, cwd="/")
+        command = [sys.executable, str(tmp_path / "job.py")]
+        process = subprocess.Popen(command, user=65534, cwd="/", stdout=subprocess.PIPE)
     except PermissionError:
         pytest.skip("that user can't run this Python")
     try:
-        time.sleep(1)
-        if process.poll() is not None:
+        assert process.stdout
+        if process.stdout.readline() != b"begun\n":
             pytest.skip("that user can't run this Python")
         with attached(process_of(process.pid), Order("dump")) as answers:
             threads = answers.until("threads")["threads"]
@@ -353,6 +352,7 @@ def test_root_reaches_another_user_s_process(tmp_path: Path) -> None:
         process.wait()
 
 
+@pytest.mark.slow
 @reachable
 def test_a_process_that_forks_meanwhile_is_captured(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -373,6 +373,7 @@ def test_a_process_that_forks_meanwhile_is_captured(
     assert process.poll() is None
 
 
+@pytest.mark.slow
 @reachable
 def test_a_process_without_torch_says_so(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
     process = started("import time\nopen('state', 'w').write('x')\nwhile True:\n    time.sleep(0.01)\n")
@@ -384,6 +385,7 @@ def test_a_process_without_torch_says_so(tmp_path: Path, started: Callable[[str]
     assert process.poll() is None
 
 
+@pytest.mark.slow
 @reachable
 def test_a_process_that_ends_meanwhile_is_reported_to_have(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -397,6 +399,7 @@ def test_a_process_that_ends_meanwhile_is_reported_to_have(
             answers.until("done")
 
 
+@pytest.mark.slow
 @reachable
 def test_a_capture_ends_with_its_program(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
     """The profiler is stopped before the interpreter is torn down; the steps so far are written."""
@@ -405,7 +408,7 @@ def test_a_capture_ends_with_its_program(tmp_path: Path, started: Callable[[str]
     )
     with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=100_000)) as answers:
         answers.until("begun")
-        time.sleep(1.0)
+        steps_on(tmp_path)
         (tmp_path / "over").touch()
         done = answers.until("done")
     assert process.wait(30) == 0
@@ -474,6 +477,7 @@ def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
         run_line(process, tmp_path / "begin.py")
 
 
+@pytest.mark.slow
 @reachable
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 needs no debugger")
 def test_a_gdb_that_would_end_the_process_changes_nothing(
@@ -486,9 +490,7 @@ def test_a_gdb_that_would_end_the_process_changes_nothing(
     monkeypatch.setattr(injection, "_GDB", injection._GDB.replace('"set var $mxcsr', '"set var $none.there'))
     with pytest.raises(UsageError, match=r"gdb [\d.]+.* can't write this processor's registers, .* It goes on\."):
         run_line(process, orders)
-    before = state(tmp_path)[0]
-    time.sleep(0.5)
-    assert state(tmp_path)[0] > before
+    steps_on(tmp_path)
     assert not (tmp_path / "called").exists()
 
 
@@ -502,9 +504,7 @@ def test_a_debugger_that_is_at_work_is_not_ended_by_ctrl_c(tmp_path: Path) -> No
     command = subprocess.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
     )
-    until = time.monotonic() + 60
-    while not (tmp_path / "begun").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    until((tmp_path / "begun").exists)
     os.killpg(command.pid, signal.SIGINT)
     _, error = command.communicate(timeout=60)
     assert (tmp_path / "ended").exists()

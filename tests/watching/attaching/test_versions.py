@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,10 @@ from syncscan.watching.attaching.injection import process_of
 from syncscan.watching.attaching.requests import Order
 from syncscan.watching.attaching.stuck import python_frames
 from syncscan.watching.reading import read
-from tests.watching.attaching.test_attach import STUCK, TRAIN, settled, state
+from tests.until import until
+from tests.watching.attaching.test_attach import STUCK, TRAIN, settled, state, steps_on
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -43,9 +45,7 @@ def test_a_process_of_another_version(version: str, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(TRAIN)
     job = subprocess.Popen([path, "job.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
-        until = time.monotonic() + 120
-        while not (tmp_path / "state").exists() and time.monotonic() < until:
-            time.sleep(0.05)
+        until((tmp_path / "state").exists)
         process = process_of(job.pid)
         assert process.version == tuple(map(int, version.split(".")))
         with attached(process, Order("dump")) as answers:
@@ -55,15 +55,13 @@ def test_a_process_of_another_version(version: str, tmp_path: Path) -> None:
         assert [Path(trace).exists() for trace in done["done"]] == [True]
         with attached(process, Order("watch", str(tmp_path / "out"), interval=0.5)) as answers:
             (watched,) = answers.until("done")["done"]
-        time.sleep(2)
+        until(lambda: read(Path(watched)).windows)
         with attached(process, Order("stop")) as answers:
             answers.until("done")
         assert read(Path(watched)).windows
-        before = settled(tmp_path)
-        time.sleep(0.5)
-        after = state(tmp_path)
-        assert before[1:] == after[1:] == [0, 0]
-        assert after[0] > before[0]
+        assert settled(tmp_path)[1:] == [0, 0]
+        steps_on(tmp_path)
+        assert state(tmp_path)[1:] == [0, 0]
         assert job.poll() is None
     finally:
         job.kill()
@@ -80,12 +78,10 @@ def test_a_process_of_another_version_that_hangs(version: str, tmp_path: Path) -
     (tmp_path / "job.py").write_text(STUCK)
     job = subprocess.Popen([path, "job.py"], cwd=tmp_path)
     try:
-        until = time.monotonic() + 120
-        while not (tmp_path / "state").exists() and time.monotonic() < until:
-            time.sleep(0.05)
-        time.sleep(0.5)
-        ((file, line, function), *_) = python_frames(process_of(job.pid))[0]
-        assert (Path(file).name, line, function) == ("job.py", 3, "<module>")
+        until((tmp_path / "state").exists)
+        until(lambda: python_frames(process_of(job.pid))[0][0][1] == 3)
+        (file, _, function), *_ = python_frames(process_of(job.pid))[0]
+        assert (Path(file).name, function) == ("job.py", "<module>")
         assert job.poll() is None
     finally:
         job.kill()
