@@ -15,11 +15,11 @@ from syncscan.gate.differences import (
     SiteChange,
     SiteStatus,
 )
-from syncscan.report import step_picture
-from syncscan.report.before_after import BeforeAfter
+from syncscan.report import svg
 from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong, to_do
 from syncscan.report.fleet_story import rank_phrase, runs
 from syncscan.report.phrases import places, sentences, what, worth_more_compiled
+from syncscan.report.step_picture import StepPicture
 from syncscan.report.units import duration, percent, range_of, times, within
 
 MARKS = {
@@ -47,7 +47,7 @@ MOST_OF = 0.8
 """A wait has moved if at least this fraction of it appears elsewhere."""
 
 
-def blocks(diff: Diff, picture: BeforeAfter | None = None) -> Iterator[Block]:
+def blocks(diff: Diff, picture: StepPicture | None = None) -> Iterator[Block]:
     yield Heading(f"{verdict(diff)}.", 1)
     yield Sentence(f"before: {_state(diff.before)}", "dim")
     yield Sentence(f"after: {_state(diff.after)}", "dim")
@@ -59,7 +59,7 @@ def blocks(diff: Diff, picture: BeforeAfter | None = None) -> Iterator[Block]:
         yield Sentence(f"{_syncs(same)} {'is' if same == 1 else 'are'} as before.", "dim")
     yield from notes(diff.notes)
     if picture:
-        yield step_picture.figure(picture, "A step of each")
+        yield svg.figure(picture, "A step of each")
     for kind, title in TITLES.items():
         if changes := diff.of(kind):
             yield Heading(title)

@@ -8,9 +8,9 @@ from functools import partial
 from syncscan.proof import figures
 from syncscan.proof.figures import percent
 from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
-from syncscan.report import step_picture
-from syncscan.report.before_after import BeforeAfter
+from syncscan.report import svg
 from syncscan.report.blocks import Block, Figure, Fold, Grid, GridColumn, Heading, Sentence, facts, notes
+from syncscan.report.step_picture import StepPicture
 from syncscan.report.units import duration
 
 SHOWN = 12
@@ -19,7 +19,7 @@ SHOWN = 12
 _STYLES = ("proof.css",)
 
 
-def blocks(proof: Proof, picture: BeforeAfter | None = None) -> Iterator[Block]:
+def blocks(proof: Proof, picture: StepPicture | None = None) -> Iterator[Block]:
     yield Heading(verdict_of(proof), 1, "good" if proof.proven else "")
     yield Sentence(f"{proof.before} → {proof.after} · {proof.device}")
     yield facts(facts_of(proof))
@@ -27,7 +27,7 @@ def blocks(proof: Proof, picture: BeforeAfter | None = None) -> Iterator[Block]:
     if proof.pairs:
         yield Figure("How much less a step takes", partial(figures.gains, proof), _STYLES)
     if picture:
-        yield step_picture.figure(picture, "The step that was projected")
+        yield svg.figure(picture, "The step that was projected")
     if proof.pairs:
         steps = partial(figures.steps, proof.pairs)
         yield Figure("The step of each pair, in the order in which they ran", steps, _STYLES)

@@ -212,7 +212,11 @@ def _habit(habit: HabitText) -> Iterator[Block]:
     place = (" (", code(habit.where), ")") if habit.where else ()
     saves = f"{habit.saves}, {habit.doubt}" if habit.doubt else habit.saves
     yield Heading((strong(habit.title), *place, f": {saves} (", code(habit.id), f", {habit.severity.value})"), 3)
-    yield facts([("rule", f"{habit.rule}, confidence {habit.confidence}"), *habits.facts(habit)])
+    yield habit_facts(habit)
+
+
+def habit_facts(habit: HabitText) -> Grid:
+    return facts([("rule", f"{habit.rule}, confidence {habit.confidence}"), *habits.facts(habit)])
 
 
 def excerpt(lines: Excerpt) -> Iterator[Block]:

@@ -1,7 +1,8 @@
-"""Render an Analysis as one self-contained HTML file: verdict, timeline, findings.
+"""Render an Analysis as one self-contained HTML file: the first screen, and tabs below it.
 
-Names in a trace are untrusted input. Three measures keep them text: jinja2 escapes every value, the script inserts
-names only as text, and the file's Content-Security-Policy allows only its own scripts and styles, by hash.
+A tab is a document of blocks; timeline and findings are drawn by the page's script, from data and from cards. Names in
+a trace are untrusted input. Three measures keep them text: jinja2 escapes every value, the script inserts names only as
+text, and the file's Content-Security-Policy allows only its own scripts and styles, by hash.
 """
 
 from __future__ import annotations
@@ -9,52 +10,34 @@ from __future__ import annotations
 import functools
 import ntpath
 import posixpath
-from pathlib import PurePath
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from markupsafe import Markup
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Excerpt, Finding, Severity
-from syncscan.model.fix import Suggested
+from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis
-from syncscan.model.step import StepSummary
-from syncscan.model.trace import Vendor
-from syncscan.report import (
-    annotated,
-    before_after_svg,
-    causes,
-    compile_breaks,
-    habits,
-    host,
-    kernels,
-    program_run,
-    races,
-    source,
-    states,
-    suggested_fix,
-)
+from syncscan.model.remedy import Remedy
+from syncscan.model.step import Bound
+from syncscan.report import host, step_picture, svg, tabs
 from syncscan.report.assets import asset, template
-from syncscan.report.before_after import BeforeAfter, before_after
+from syncscan.report.front import Change, Front, front_of
 from syncscan.report.habits import HabitText
-from syncscan.report.phrases import USES, certainty, chain, place, projected, sentences, waited
-from syncscan.report.remedies import RemedyText
+from syncscan.report.page import markup
+from syncscan.report.phrases import real, replayed
 from syncscan.report.shown_names import shown
+from syncscan.report.step_picture import StepPicture
 from syncscan.report.story import FindingText, Story, story_of
-from syncscan.report.tiles import bars, falls, key, sampled, tiles, widest_us
 from syncscan.report.timeline import timeline
-from syncscan.report.timeline_projected import removed_in
-from syncscan.report.units import duration, times
+from syncscan.report.units import duration, times, within
 from syncscan.version import __version__
 
 MAX_FINDINGS = 300
-MAX_OCCURRENCES = 6
-MAX_PHASES = 50
 HUES = 6
 """Phases of the run with a color of their own."""
-MAX_PARTS = 12
-"""Things between launches in a habit's card."""
 _SCRIPTS = (
     "columns.js",
     "view.js",
@@ -69,295 +52,220 @@ _SCRIPTS = (
     "keys.js",
     "icicle.js",
     "in_view.js",
-    "before_after.js",
+    "step_picture.js",
+    "tabs.js",
     "page.js",
 )
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
 
 
-class _Page(msgspec.Struct, frozen=True, eq=False):
-    analysis: Analysis
-    origin: int
-    """The timeline's zero, ns on the trace's clock."""
-    projected: dict[tuple[tuple[int, ...], str], int]
-    """Index of the projected step without exactly these findings, by their numbers, and launched so; see `_indices`."""
-    numbers: frozenset[int]
-    """Numbers of the findings on the page."""
-    story: Story
-    unplaced: dict[str, str]
-    """Why the timeline doesn't show a habit of samples, by its id."""
-
-
 def render(analysis: Analysis) -> str:
     """Return the report as one HTML document, which encodes as UTF-8 whatever the trace's names hold."""
-    story, drawn = story_of(analysis), timeline(analysis)
+    story, first, lanes = story_of(analysis), front_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    numbers = frozenset(entry.number for entry in findings)
-    cards = {entry.id: number for number, entry in enumerate(story.habits)}
-    page = _Page(analysis, drawn.pop("origin"), _indices(drawn), numbers, story, drawn.pop("unplaced"))
-    icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
-    fallen = falls(strip, widest_us(analysis)) if strip else []
-    shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
-    fallen += sampled(analysis, story, widest_us(analysis)) if shapes else []
+    habits = {entry.id: number for number, entry in enumerate(story.habits)}
+    picture, icicle = step_picture.of(analysis, first), host.picture(analysis.host_time)
+    without = _without(lanes)
+    shown_tabs = list(tabs.tabs_of(analysis, story, bool(lanes["groups"]), icicle is not None))
+    data = {
+        **lanes,
+        "habits": {name: habits[id] for name, id in lanes["habits"].items() if id in habits},
+        "host": icicle,
+        "labels": {f.number: {"title": shown(f.title, 120), "place": shown(f.where, 200)} for f in findings},
+    }
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
-        facts=_facts(analysis),
-        verdict=f"{story.verdict}.",
-        reason=shown(story.opening, 1200),
-        tiles=tiles(analysis),
-        run=_run(analysis, story),
-        bars=shapes,
-        falls=fallen,
-        key=[*key(shapes), *([("hatch", "projected, with its range")] if fallen else [])],
-        strip=_strip(strip) if strip else None,
-        steps_found=shown(story.steps_found, 600),
-        hidden=story.hidden,
-        phases=story.phases[:MAX_PHASES],
-        states_title=states.TITLE,
-        states=_states(page),
-        todo=_todo(story, page, cards),
-        races_title=races.TITLE,
-        races=[
-            {
-                "lines": shown(races.lines(race), 200),
-                "title": race.title,
-                "why": race.why,
-                "fix": race.fix,
-            }
-            for race in story.races[:MAX_FINDINGS]
+        facts=list(filter(None, (shown(first.device, 80), _steps(analysis)))),
+        lead=_lead(first),
+        why=_why(first),
+        front=first,
+        sure=first.why_sure[:1].lower() + first.why_sure[1:],
+        next=shlex.join(first.next),
+        changes=[_change(change, first, analysis, habits, without) for change in first.changes],
+        notes=[shown(text, 300) for text in _notes(first, story)],
+        picture=svg.in_page(picture) if picture else "",
+        picture_title=picture.title if picture else "",
+        after=msgspec.json.encode(_toggled(analysis, first)).decode() if picture else "",
+        numbers=list(_numbers(analysis, first, picture)),
+        run=_run(first),
+        tabs=shown_tabs,
+        tree=icicle is not None,
+        opened=_opened(analysis, first, [tab.id for tab in shown_tabs]),
+        timeline_note=_timeline_note(lanes),
+        in_view_by=f"{'Python function, ' if lanes['python'] else ''}scope, op and call",
+        projected=[step["name"] for step in lanes["without"]],
+        cards=[
+            *(_finding(f, analysis, story, without) for f in findings),
+            *(_habit(habit, number) for number, habit in enumerate(story.habits)),
         ],
-        habits_title=habits.TITLE,
-        habits=[_habit(entry, page) for entry in story.habits],
-        host=_host(story, icicle is not None),
-        kernels=_kernels(story),
-        compiled=_compiled(story),
-        annotated=annotated.files(findings) if story.costed and not analysis.step.waits_withheld else [],
-        timeline_note=_timeline_note(drawn),
-        in_view_by=f"{'Python function, ' if drawn['python'] else ''}scope, op and call",
-        findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
-        timed=story.timed,
-        costed=story.costed,
         sorts=_SORTS if story.costed else (("often", "how often"),),
-        projected=[step["name"] for step in drawn["without"]],
-        no_findings=_nothing_found(analysis, story),
-        warnings=[shown(w, 600) for w in story.warnings],
-        style=asset("report.css") + asset("before_after.css") + asset("step_picture.css"),
+        style=asset("report.css") + asset("step_picture.css") + asset("blocks.css"),
         script=_script(),
-        data=_json(
-            {
-                **drawn,
-                "habits": {name: cards[id] for name, id in drawn["habits"].items() if id in cards},
-                "host": icicle,
-                "labels": {entry.number: _label(entry) for entry in findings},
-            }
-        ),
+        data=_json(data),
     )
 
 
-# the page's parts
+# the first screen
 
 
-def _strip(drawn: BeforeAfter) -> dict[str, Any]:
-    fixes = [
-        {"title": shown(fix.title, 120), "where": shown(fix.where, 200), "saves": shown(fix.saves, 80)}
-        for fix in drawn.fixes
-    ]
+def _steps(analysis: Analysis) -> str:
+    count = analysis.step.count
+    return f"{count} step{'s' * (count != 1)} recorded" if analysis.trace.steps else "no steps marked"
+
+
+def _lead(first: Front) -> str:
+    return f"{first.verdict.partition(': ')[0].removesuffix('.')}."
+
+
+def _why(first: Front) -> str:
+    """Return what the verdict says behind its colon, and what the changes gain together."""
+    reason = first.verdict.partition(": ")[2]
+    return shown(" ".join(filter(None, (f"{reason[:1].upper()}{reason[1:]}", first.together))), 400)
+
+
+def _change(
+    change: Change, first: Front, analysis: Analysis, habits: dict[str, int], without: dict[tuple[int, ...], int]
+) -> dict[str, Any]:
+    numbers = [n for n, f in enumerate(analysis.findings) if f.id in change.findings]
     return {
-        "plot": before_after_svg.plot(drawn),
-        "defs": Markup(before_after_svg.DEFS),
-        "spoken": before_after_svg.spoken(drawn),
-        "key": before_after_svg.key(drawn),
-        "fixes": fixes,
-        "says": drawn.shown.sentence,
-        "caption": drawn.caption,
+        "amount": change.amount,
+        "place": shown(change.place, 120),
+        "becomes": change.becomes,
+        "do": shown(change.do, 200),
+        "below": shown(change.below, 200),
+        "finding": next((n for n in numbers if n < MAX_FINDINGS), None),
+        "habit": habits.get(change.habit),
+        "without": without.get(tuple(sorted(numbers))),
     }
 
 
-def _facts(analysis: Analysis) -> list[str]:
-    info, step = analysis.trace.info, analysis.step
-    devices = [shown(d, 60) for d in dict.fromkeys(info.devices)]
-    rank = f"rank {info.rank}" + (f" of {info.world_size}" if info.world_size else "")
-    facts = [
-        " + ".join(devices[:2]) or ("" if info.vendor is Vendor.NONE else info.vendor.value),
-        rank if info.rank is not None else "",
-        f"{step.count} step{'s' * (step.count != 1)}" if analysis.trace.steps else "no steps marked",
-    ]
-    if not info.capture.pretended:
-        facts += [f"{info.events:,} event{'s' * (info.events != 1)}", _size(info.size_bytes)]
-    return [f for f in facts if f]
+def _notes(first: Front, story: Story) -> Iterator[str]:
+    """Yield what stands below the changes: the hottest line, what a compile comes to, the limit after them."""
+    if first.most:
+        at = f", {first.most.op}" if first.most.op else ""
+        yield f"Most: {first.most.place}{at}, {duration(first.most.us)} of {duration(first.most.of_us)}"
+    if first.if_compiled:
+        yield f"If {first.if_compiled}"
+    if first.then:
+        yield f"Then: {first.then}"
+    yield from filter(None, (first.races, story.hidden))
 
 
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
+def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield the first screen's four numbers: each with its label, a note, and whether it is projected."""
+    step = analysis.step
+    if not first.step_us:
+        return
+    projected = [change for change in first.changes if change.gain is not None]
+    if step.bound is Bound.SYNC and picture:
+        members = [f for f in analysis.findings if any(f.id in change.findings for change in projected[:1])]
+        yield "host waits", duration(picture.total("wait")), "in syncs, per step", False
+        yield "device idles", duration(picture.total("lost")), "after syncs, per step", False
+        if len(members) == 1 and members[0].moved_us is not None:
+            yield (
+                "moved",
+                duration(members[0].moved_us) if members[0].moved_us else "none",
+                "to other syncs, projected",
+                True,
+            )
+        else:
+            yield "places", str(len(members) or len(real(analysis.findings))), "that wait", False
+    else:
+        yield "step", duration(first.step_us), first.step.partition(" ")[2].partition(" ")[2].lstrip(", "), False
+        if first.busy is not None:
+            yield "device busy", f"{first.busy:.0%}", duration(first.busy * first.step_us), False
+        yield from _of_bound(analysis)
+    for last in projected[:1] if step.bound is Bound.SYNC else projected[-1:]:
+        saves = last.before_us - last.after_us
+        range_us = last.before_us - last.after_high_us, last.before_us - last.after_low_us
+        if step.bound is Bound.SYNC:
+            yield "recoverable", within(saves, range_us), "by the first change, projected", True
+        else:
+            all_of = "after it" if len(projected) == 1 else "after all of them"
+            yield all_of, within(last.after_us, (last.after_low_us, last.after_high_us)), "projected", True
 
 
-def _indices(drawn: dict[str, Any]) -> dict[tuple[tuple[int, ...], str], int]:
-    """Return the index of the projected step without exactly these findings and launched so; empty: only without."""
-    numbered = reversed(list(enumerate(drawn["without"])))
-    return {(tuple(step["findings"]), way): number for number, step in numbered for way in step["launches"]}
+def _of_bound(analysis: Analysis) -> Iterator[tuple[str, str, str, bool]]:
+    step, counted = analysis.step, analysis.host_time.counted
+    if step.bound is Bound.INPUT and step.input_us:
+        yield "waits for input", duration(step.input_us), "in the trace, per step", False
+    elif step.bound is Bound.COMMUNICATION:
+        yield "collectives", duration(step.communication_us), "nothing beside them", False
+    elif counted:
+        yield "launches", f"{counted.launches_per_step:,.0f}", "per step", False
 
 
-def _states(page: _Page) -> list[tuple[states.StateText, int | None]]:
-    """Return the rows of the table of states, each with the index of its projected step; -1 for the step as it is."""
-    of = page.analysis.states
-    if of is None:
-        return []
-    drawn = [page.projected.get((removed_in(page.analysis, state), state.launches)) for state in of.each]
-    return list(zip(states.rows(of), [-1 if page.projected else None, *drawn], strict=True))
+def _run(first: Front) -> dict[str, Any] | None:
+    if first.run is None:
+        return None
+    at, cells = 0.0, []
+    for number, part in enumerate(first.run.parts):
+        look = "work" if not number else f"own{number - 1}" if number <= HUES else "own-rest"
+        width = round(100 * part.share, 1)
+        cells.append(
+            {"look": look, "x": round(at, 1), "width": width, "label": f"{shown(part.name, 60)} {part.share:.0%}"}
+        )
+        at += width
+    return {"cells": cells, "sentence": shown(first.run.sentence, 400)}
 
 
-def _todo(story: Story, page: _Page, cards: dict[str, int]) -> dict[str, Any]:
-    """Return what to change; each entry links to its findings or its habit."""
-    return {
-        "title": story.to_do,
-        "nothing": shown(story.nothing, 600),
-        "then": shown(sentences(story.then, story.stop), 600),
-        "remedies": [_remedy(entry, cards.get(entry.habit), page) for entry in story.remedies],
-    }
+_After = dict[int, tuple[float, float, float, str]]
+"""Bits of the changes that are made → the step's time, both ends of its range, and the time in words."""
 
 
-def _remedy(remedy: RemedyText, habit: int | None, page: _Page) -> dict[str, Any]:
-    members = [m for m in remedy.members if m.number in page.numbers]
-    return {
-        "without": _without(remedy, page),
-        "saves": remedy.saves,
-        "doubts": remedy.doubt.split("; "),
-        "projected": remedy.basis is Basis.REPLAY,
-        "cause": causes.title_of([page.analysis.findings[m.number] for m in members]),
-        "syncs": [(m.number, shown(m.title, 160), shown(m.where, 200)) for m in members],
-        "habit": habit,
-        "title": shown(remedy.what, 160),
-        "where": shown(remedy.where, 200),
-        "fix": shown(remedy.fix, 900),
-    }
+def _toggled(analysis: Analysis, first: Front) -> _After:
+    """Return the step after each set of changes; empty for a single change, or where no replay can take one out."""
+    remedies = [analysis.remedies[c.remedy] for c in first.changes if c.remedy is not None and c.gain is not None]
+    if len(remedies) < max(2, len(first.changes)) or any(remedy.basis is not Basis.REPLAY for remedy in remedies):
+        return {}
+    out: _After = {}
+    for mask in range(1, 1 << len(remedies)):
+        chosen = [k for k in range(len(remedies)) if mask >> k & 1]
+        row = first.changes[chosen[-1]]
+        listed = chosen == list(range(len(chosen)))
+        limits = row.after_low_us, row.after_high_us
+        us, (low, high) = (row.after_us, limits) if listed else _after(analysis, [remedies[k] for k in chosen])
+        out[mask] = us, low, high, within(us, (low, high))
+    return out
 
 
-def _without(remedy: RemedyText, page: _Page) -> int | None:
-    """Return the index of the step that a remedy leads to, or else of the one without its syncs."""
-    removed, states_of = tuple(sorted(m.number for m in remedy.members)), page.analysis.states
-    if remedy.launches and states_of and states_of.pair:
-        together = page.projected.get((removed_in(page.analysis, states_of.pair), remedy.launches))
-        return page.projected.get((removed, "")) if together is None else together
-    return page.projected.get((removed, ""))
+def _after(analysis: Analysis, remedies: Sequence[Remedy]) -> tuple[float, tuple[float, float]]:
+    base = replayed(analysis.step)
+    if len(remedies) == 1:
+        low, high = remedies[0].range_us
+        return base - remedies[0].alone_us, (max(0.0, base - high), base - low)
+    habits = {habit.id: habit.changes[:1] for habit in analysis.habits}
+    edits = [e for r in remedies for e in (habits.get(r.habit) or ((r.compiled,) if r.launches else ()))]
+    findings = tuple(id for r in remedies for id in r.findings)
+    after = analysis.projector.after(findings, edits, at=None) if analysis.projector else None
+    return (after.us, after.range_us) if after else (base, (base, base))
 
 
-def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:
-    return {
-        "severity": habit.severity.value,
-        "title": shown(habit.title, 160),
-        "where": shown(habit.where, 120),
-        "saves": habit.saves,
-        "doubt": habit.doubt,
-        "projected": habit.basis is Basis.REPLAY,
-        "id": habit.id,
-        "confidence": habit.confidence,
-        "evidence": shown(habit.evidence, 900),
-        "unplaced": page.unplaced.get(habit.id, ""),
-        "splits": [
-            (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in habit.splits[:MAX_PARTS]
-        ],
-        "more": len(habit.splits) > MAX_PARTS,
-        "why": shown(habit.why, 1500),
-        "fix": shown(habit.fix, 1500),
-        "when_fine": shown(habit.when_fine, 1500),
-    }
+# the tabs
 
 
-def _host(story: Story, drawn: bool) -> dict[str, Any]:
-    return {
-        "title": host.TITLE,
-        "leads": story.host_leads,
-        "sentence": shown(story.host_sentence, 600),
-        "drawn": drawn,
-        "tables": [_of_host(table) for table in story.host_tables],
-        "notes": story.host_notes,
-    }
+def _opened(analysis: Analysis, first: Front, tabs: Sequence[str]) -> str:
+    wanted = {Bound.DEVICE: "kernels", Bound.HOST: "host" if first.most else ""}.get(analysis.step.bound, "")
+    return wanted if wanted in tabs else tabs[0]
 
 
-def _kernels(story: Story) -> dict[str, Any]:
-    return {
-        "title": kernels.TITLE,
-        "sentence": shown(story.kernels, 600),
-        "tables": [_of_host(story.kernel_table)] if story.kernel_table else [],
-        "notes": [],
-    }
-
-
-def _compiled(story: Story) -> dict[str, Any]:
-    return {
-        "title": story.compile_table.title if story.compile_table else compile_breaks.TITLE,
-        "sentence": shown(story.compiled, 600),
-        "tables": [_of_host(story.compile_table)] if story.compile_table else [],
-        "notes": [shown(note, 600) for note in story.compile_notes],
-    }
-
-
-def _run(analysis: Analysis, story: Story) -> dict[str, Any]:
-    """Return the run as a strip, or a dry run's parts outside of the steps; a phase's color is by its index."""
-    cells = program_run.strip(analysis)
-    names = [shown(phase.name, 60) for phase in analysis.run.phases] if analysis.run else []
-    labels = {-1: "the steps", -2: "the capture's own work", **dict(enumerate(names))}
-    at, drawn = 0.0, []
-    for cell in cells:
-        drawn.append({"look": _hue(cell.phase), "x": round(at, 2), "width": cell.width, "label": labels[cell.phase]})
-        at += cell.width
-    there = sorted({cell.phase for cell in cells}, key=lambda phase: (phase < -1, phase))
-    return {
-        "cells": drawn,
-        "spoken": "The run, from its first step to its last: " + ", ".join(labels[phase] for phase in there),
-        "key": [(_hue(phase), labels[phase]) for phase in there],
-        "rows": [
-            {
-                "name": shown(row.name, 60),
-                "where": shown(row.where, 120),
-                "verdict": shown(row.verdict, 300),
-                "waits": [shown(wait, 300) for wait in row.waits],
-            }
-            for row in story.run
-        ],
-    }
-
-
-def _hue(phase: int) -> str:
-    if phase < 0:
-        return "work" if phase == -1 else "capture"
-    return f"own{phase}" if phase < HUES else "own-rest"
-
-
-def _of_host(table: host.TextTable) -> dict[str, Any]:
-    return {
-        "title": table.title,
-        "head": [(name, number >= table.words) for number, name in enumerate(table.head)],
-        "rows": [[(shown(text, 200), _look(table, number)) for number, text in enumerate(row)] for row in table.rows],
-        "more": table.more,
-    }
-
-
-def _look(table: host.TextTable, column: int) -> str:
-    return "place" if column < table.code else "" if column < table.words else "num"
-
-
-def _timeline_note(drawn: dict[str, Any]) -> str:
-    if not drawn["length"]:
-        return "This trace holds nothing to draw."
-    if drawn["whole"]:
-        return f"All {drawn['slices']:,} slices."
+def _timeline_note(lanes: dict[str, Any]) -> str:
+    if not lanes["length"] or lanes["whole"]:
+        return f"All {lanes['slices']:,} slices." if lanes["length"] else ""
     return (
-        f"{drawn['slices']:,} of {drawn['of']:,} slices: those around the findings. "
+        f"{lanes['slices']:,} of {lanes['of']:,} slices: those around the findings. "
         "Elsewhere the lanes show how busy they were."
     )
 
 
-def _findings_note(story: Story) -> str:
-    total = len(story.findings)
-    if not total:
-        return ""
-    points = sum(finding.of.count for finding in story.findings)
-    cut = f" The first {MAX_FINDINGS} are shown." if total > MAX_FINDINGS else ""
-    counted = f"{total} finding{'s' * (total != 1)}, {points:,} sync point{'s' * (points != 1)}"
-    return f"{counted}.{' Times are means per step.' if story.costed else ''}{cut}"
+def _without(lanes: dict[str, Any]) -> dict[tuple[int, ...], int]:
+    """Return the index of the projected step without exactly these findings, by their numbers."""
+    return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(lanes["without"])))}
+
+
+# findings and habits
 
 
 _SORTS = (
@@ -370,115 +278,71 @@ _SORTS = (
 """Sort orders of findings besides the default: an attribute, and its label."""
 
 
-def _nothing_found(analysis: Analysis, story: Story) -> str:
-    if analysis.findings:
-        return story.hidden
-    if not len(analysis.trace.device_rows):
-        return "No sync point was found. The trace contains no device work: was it recorded without the device?"
-    return "No sync point was found: the host never waits for the device in this trace."
+def _findings_note(story: Story) -> str:
+    total = len(story.findings)
+    if not total:
+        return ""
+    points = sum(finding.of.count for finding in story.findings)
+    cut = f" The first {MAX_FINDINGS} are shown." if total > MAX_FINDINGS else ""
+    counted = f"{total} finding{'s' * (total != 1)}, {points:,} sync point{'s' * (points != 1)}"
+    return f"{counted}.{' Times are means per step.' if story.costed else ''}{cut}"
 
 
-def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
-    f = finding.of
+def _finding(
+    finding: FindingText, analysis: Analysis, story: Story, without: dict[tuple[int, ...], int]
+) -> dict[str, Any]:
+    f, often = finding.of, ", ".join(finding.circumstances)
+    cost = f"waits {finding.waits}, idle after {finding.idle}, {times(f.per_step)}" if story.costed else often
+    share = f" ({finding.share})" if finding.share else ""
     return {
-        "number": finding.number,
+        "id": f"f{finding.number}",
+        "kind": "finding",
         "severity": f.severity.value,
-        "rank": _RANK[f.severity] * 1000 - finding.number,
         "title": shown(finding.title, 200),
         "place": shown(finding.where, 200),
-        "cause": f.cause.value,
-        "phase": f.phase.value,
-        "owner": shown(f.owner, 40),
-        "scope": shown(" > ".join(f.scope), 120) or "(no scope)",
-        "without": page.projected.get(((finding.number,), "")),
-        "per_step": f.per_step,
-        "wait_us": f.wait_us,
-        "bubble_us": f.bubble_us,
-        "cost": _cost(finding, page.story),
-        "saves": (f"{finding.saves} ({finding.share})" if finding.share else finding.saves)
-        if page.story.costed
-        else "",
-        "numbers": _numbers(finding) if page.story.costed else [],
-        "projection": shown(projected(f, page.analysis.step), 900),
-        "source": _source(f.excerpt) if f.excerpt else None,
-        "suggested": _suggested(f.suggested) if f.suggested else None,
-        "why": shown(f.why, 1500),
-        "fix": shown(f.fix, 1500),
-        "when_fine": shown(f.when_fine, 1500),
-        "evidence": _evidence(f, page.analysis.step),
-        "count": f.count,
-        "occurrences": _occurrences(f, page) if page.story.timed else [],
+        "saves": f"{finding.saves}{share}" if story.costed else "",
+        "cost": cost,
+        "data": {
+            "finding": finding.number,
+            "habit": "",
+            "without": without.get((finding.number,), ""),
+            "cause": f.cause.value,
+            "phase": f.phase.value,
+            "scope": shown(" > ".join(f.scope), 120) or "(no scope)",
+            "owner": shown(f.owner, 40),
+            "wait": f.wait_us,
+            "idle": f.bubble_us,
+            "often": f.per_step,
+            "severity": _RANK[f.severity] * 1000 - finding.number,
+        },
+        "numbers": _four(finding) if story.costed else [],
+        "detail": markup(tabs.finding(f, analysis.step)),
     }
 
 
-def _cost(finding: FindingText, story: Story) -> str:
-    often = ", ".join(finding.circumstances) if not story.timed else times(finding.of.per_step)
-    return f"waits {finding.waits}, idle after {finding.idle}, {often}" if story.costed else often
-
-
-def _source(excerpt: Excerpt) -> dict[str, Any]:
-    digits = len(str(excerpt.first + len(excerpt.lines) - 1))
-    return {
-        "place": shown(f"{PurePath(excerpt.path).name}:{','.join(map(str, excerpt.marked))}", 120),
-        "lines": [(f"{x.number:{digits}}", x.text, x.flagged) for x in source.lines(excerpt)],
-        "newer": source.NEWER if excerpt.newer else "",
-    }
-
-
-def _suggested(change: Suggested) -> dict[str, Any]:
-    lines = suggested_fix.diff_lines(change)
-    return {"caption": shown(suggested_fix.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
-
-
-def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:
-    """Return the four numbers of a finding, means per step, each with its label and its style if projected."""
+def _four(finding: FindingText) -> list[tuple[str, str, bool]]:
     moved = finding.of.moved_us
     return [
-        ("wait", finding.waits, ""),
-        ("idle after", finding.idle, ""),
-        ("moved", "–" if moved is None else duration(moved), "projected-text"),
-        ("recoverable", finding.saves, "projected-text"),
+        ("wait", finding.waits, False),
+        ("idle after", finding.idle, False),
+        ("moved", "–" if moved is None else duration(moved), True),
+        ("recoverable", finding.saves, True),
     ]
 
 
-def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    rows = [
-        ("rule", f"{f.rule} · {f.id}"),
-        ("line", f"{place(f.source)}, {certainty(f.source)}" if f.source else ""),
-        ("waits in", f"{place(f.called_from)} {f.called_from.function}" if f.called_from else ""),
-        ("chain", " › ".join(chain(f))),
-        ("scope", " › ".join(f.scope)),
-        ("module", " › ".join(f.module)),
-        ("thread", f.thread),
-        ("confidence", f.confidence.value),
-        ("safe to remove", USES[f.value]),
-        ("measured", _measured_text(f, step)),
-    ]
-    return [(label, shown(value)) for label, value in rows if value]
-
-
-def _measured_text(f: Finding, step: StepSummary) -> str:
-    wait, idle = waited(f.wait_us, step), waited(f.bubble_us, step)
-    return f"{wait} waiting, {idle} idle after, {times(f.per_step)}"
-
-
-def _occurrences(f: Finding, page: _Page) -> list[dict[str, Any]]:
-    costly = sorted(f.occurrences, key=lambda o: -(o.wait_ns + o.bubble_ns))[:MAX_OCCURRENCES]
-    begins = {s.number: s.ts for s in page.analysis.trace.steps}
-    return [
-        {
-            "step": "–" if o.where.step is None else o.where.step,
-            "at": (o.ts - begins.get(-1 if o.where.step is None else o.where.step, page.origin)) / 1e3,
-            "ns": o.ts - page.origin,
-            "wait_us": o.wait_ns / 1e3,
-            "bubble_us": o.bubble_ns / 1e3,
-        }
-        for o in costly
-    ]
-
-
-def _label(finding: FindingText) -> dict[str, str]:
-    return {"title": shown(finding.title, 120), "place": shown(finding.where, 200)}
+def _habit(habit: HabitText, number: int) -> dict[str, Any]:
+    return {
+        "id": f"h{number}",
+        "kind": "habit",
+        "severity": habit.severity.value,
+        "title": shown(habit.title, 160),
+        "place": shown(habit.where, 120),
+        "saves": habit.saves,
+        "cost": habit.doubt,
+        "data": {"finding": "", "habit": number, "without": ""},
+        "numbers": [],
+        "detail": markup(tabs.habit(habit)),
+    }
 
 
 # script and data

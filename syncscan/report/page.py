@@ -31,13 +31,21 @@ def drawn(blocks: Iterable[Block], command: str, about: str = "") -> str:
         style=Markup().join(map(asset, ("page.css", "blocks.css", *styles))),
         command=command,
         about=shown(about, 200),
-        head=head,
-        sections=sections,
+        head=markup(head),
+        sections=list(map(markup, sections)),
+    )
+
+
+def markup(blocks: Iterable[Block]) -> Markup:
+    """Return blocks as a part of a page."""
+    text = template("blocks.html.j2").render(
+        blocks=list(blocks),
         pieces=lambda words: [(shown(piece.text, LONGEST), piece.look) for piece in pieces(words)],
         lines=lines_of,
         code=printable_code,
         most=MAX_ROWS,
     )
+    return Markup(text)
 
 
 def _sections(blocks: Iterable[Block]) -> list[list[Block]]:

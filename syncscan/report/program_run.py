@@ -1,4 +1,4 @@
-"""Describe a program's whole run: a sentence and a strip; a dry run's parts, in which nothing is timed, in a table.
+"""Describe a program's whole run: a sentence; a dry run's parts, in which nothing is timed, in a table.
 
 Names are as they were recorded: each renderer escapes them for its own medium.
 """
@@ -28,8 +28,6 @@ BEFORE, AROUND = 8, 8
 """How many steps before a phase the command starts that records it, past those that warm the profiler up; and how many
 steps it records, so that the phase is among them though a step more or less is counted."""
 _WORKERS_STAY = "persistent_workers=True keeps its workers"
-STRIP = 400
-"""Cells of the strip, equal parts of the run's time."""
 
 
 class PhaseRow(msgspec.Struct, frozen=True):
@@ -39,13 +37,6 @@ class PhaseRow(msgspec.Struct, frozen=True):
     where: str
     verdict: str
     waits: tuple[str, ...]
-
-
-class StripPart(msgspec.Struct, frozen=True):
-    """A part of the strip: width in percent, and phase index (-1 the steps, -2 the capture's own work)."""
-
-    width: float
-    phase: int
 
 
 def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
@@ -87,28 +78,6 @@ def rows(analysis: Analysis) -> list[PhaseRow]:
     if run is None or run.mean_us is not None:
         return []
     return [_row(phase, of) for phase, of in zip(run.phases, analyses_of(analysis), strict=True)]
-
-
-def strip(analysis: Analysis) -> list[StripPart]:
-    """Return the run from its first step to its last, as cells; empty without samples."""
-    run = analysis.run
-    if run is None or not run.intervals or not run.watched_us:
-        return []
-    width = run.watched_us / STRIP
-    held = [[0.0] * (len(run.phases) + 2) for _ in range(STRIP)]
-    for interval in run.intervals:
-        _fill(held, interval.begin_us, interval.end_us, width, -1 if interval.phase is None else interval.phase)
-    for interval in run.disturbed[1:]:
-        _fill(held, interval.begin_us, interval.end_us, width, -2)
-    cells: list[StripPart] = []
-    for part in held:
-        most = max(range(len(part)), key=lambda k: part[k])
-        phase = -1 if not part[most] else most if most < len(run.phases) else most - len(part)
-        if cells and cells[-1].phase == phase:
-            cells[-1] = StripPart(cells[-1].width + 100 / STRIP, phase)
-        else:
-            cells.append(StripPart(100 / STRIP, phase))
-    return cells
 
 
 def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
@@ -193,9 +162,3 @@ def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
 def _wait(f: Finding, phase: RunPhase) -> str:
     often = "once" if f.per_step == 1 else f"{f.per_step:.3g} times"
     return f"{f.title} ({whereabouts(f)}), {often} {'a round' if phase.rounds else 'each time'}"
-
-
-def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:
-    for number in range(max(0, int(begin / width)), min(len(held) - 1, int(end / width)) + 1):
-        inside = min(end, (number + 1) * width) - max(begin, number * width)
-        held[number][phase] += max(0.0, inside)

@@ -34,16 +34,13 @@ LOSES = 0.02
 
 
 class StateText(msgspec.Struct, frozen=True):
-    """A state as a table shows it; ends of bars in per cent of the longest range's."""
+    """A state as a table shows it."""
 
     name: str
     takes: str
     between: str
     change: str
     """Against the step as it is."""
-    low: float
-    at: float
-    high: float
 
 
 def sentence(states: States, breaking: Sequence[Finding]) -> str:
@@ -109,8 +106,7 @@ def rows(states: States) -> tuple[StateText, ...]:
     """Return the step as it is and its other states, in order: what is removed, then how it launches."""
     base = states.baseline_us
     now = ProjectedState(EAGER, False, base, (base, base))
-    most = max(s.range_us[1] for s in (now, *states.each))
-    return tuple(_text(s, base, most, has_syncs(states)) for s in (now, *states.each))
+    return tuple(_text(s, base, has_syncs(states)) for s in (now, *states.each))
 
 
 def has_syncs(states: States) -> bool:
@@ -118,7 +114,7 @@ def has_syncs(states: States) -> bool:
     return states.state(EAGER, True) is not None
 
 
-def _text(state: ProjectedState, base: float, most: float, syncs: bool) -> StateText:
+def _text(state: ProjectedState, base: float, syncs: bool) -> StateText:
     removed = ("syncs removed, " if state.removed else "with its syncs, ") if syncs else ""
     low, high = state.range_us
     gain = base - state.us
@@ -129,14 +125,7 @@ def _text(state: ProjectedState, base: float, most: float, syncs: bool) -> State
         takes=within(state.us, state.range_us),
         between="" if low == high else range_of(state.range_us),
         change=change,
-        low=_percent(low, most),
-        at=_percent(state.us, most),
-        high=_percent(high, most),
     )
-
-
-def _percent(us: float, most: float) -> float:
-    return round(100 * us / most, 2) if most else 0.0
 
 
 def lines(states: States) -> Iterator[str]:

@@ -20,10 +20,10 @@ from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.timeline_frames import python_frames
-from syncscan.report.timeline_habits import habit_lanes, sampled_places, unplaced
+from syncscan.report.timeline_habits import habit_lanes
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, pack, stacked
-from syncscan.report.timeline_projected import packed_steps, steps_without, why_none, with_states
+from syncscan.report.timeline_projected import packed_steps, steps_without, why_none
 
 MAX_SLICES = 100_000
 """Most slices in a report: about 1.3 MB."""
@@ -39,12 +39,12 @@ SYNC_CALL, INPUT, COMMUNICATION = 9, 10, 11
 """Kinds of slices besides a `Category`: a runtime call that is part of a sync point, a loader's `__next__`, a
 collective."""
 
-_NOTHING: dict[str, Any] = {"origin": 0, "length": 0, "home": [0, 1], "without": [], "why_none": "", "unprofiled": 0}
-_NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": [], "habits": {}, "unplaced": {}, "python": None}
+_NOTHING: dict[str, Any] = {"length": 0, "home": [0, 1], "without": [], "why_none": "", "unprofiled": 0}
+_NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": [], "habits": {}, "python": None}
 
 
 def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
-    """Return all data of the timeline, ready for JSON; times are ns since the first slice, which begins at `origin`."""
+    """Return all data of the timeline, ready for JSON; times are ns since the first slice."""
     trace = analysis.trace
     groups = groups_of(trace, analysis.findings)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
@@ -52,18 +52,16 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         return dict(_NOTHING)
     origin, end = _extent(trace, drawn)
     without = steps_without(analysis)
-    twice = with_states(analysis, without)
     first = home(analysis, Interval(origin, end), without[0].schedule if without else None)
     intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
     book = DrawnNames(trace)
     is_whole = intervals == [Interval(origin, end)]
     kept_rows = drawn if is_whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
-    threads, places = [g.track for g in groups if g.device == NONE], sampled_places(analysis)
+    threads = [g.track for g in groups if g.device == NONE]
     driving = next((g.track for g in groups if g.device == NONE and g.lanes), NONE)
-    lanes_of_habits, habits = habit_lanes(analysis, places, threads, book, origin)
+    lanes_of_habits, habits = habit_lanes(analysis, threads, book, origin)
     return {
-        "origin": origin,
         "length": end - origin,
         "whole": is_whole,
         "slices": len(kept_rows),
@@ -77,11 +75,10 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         ],
         "python": python_frames(trace, driving, intervals, Interval(origin, end)),
         "habits": habits,
-        "unplaced": dict(unplaced(places)),
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
-        "without": packed_steps(twice, trace, groups, book, origin),
-        "why_none": why_none(analysis, twice),
+        "without": packed_steps(without, trace, groups, book, origin),
+        "why_none": why_none(analysis, without),
         "counts": book.counts(drawn),  # before the names, to which it adds those that no kept slice has
         "names": book.texts(),
     }

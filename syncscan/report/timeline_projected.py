@@ -1,4 +1,4 @@
-"""Build the steps that the timeline draws twice: as recorded, and replayed without some syncs or in another state."""
+"""Build the steps that the timeline draws twice: as recorded, and replayed without some syncs."""
 
 from __future__ import annotations
 
@@ -7,31 +7,25 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Severity
 from syncscan.model.projection import Schedule
-from syncscan.model.states import EAGER, ProjectedState, States
 from syncscan.model.trace import Trace
 from syncscan.report.phrases import real
 from syncscan.report.shown_names import shown
-from syncscan.report.states import COMPILED, has_syncs
 from syncscan.report.timeline_intervals import home_step, step_name
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, pack, stacked
-from syncscan.report.units import duration, percent
 
 MAX_ALONE = 8
 """Findings that are removed one at a time, besides those of remedies."""
 MAX_REPLAYED = 60_000
 """Most slices of all replayed steps together; the step without any sync goes first."""
-DIFFERS = 0.02
-"""A drawn step that takes a part of its recorded time which differs by more from the mean step's is said to do so."""
 
 
 class ProjectedStep(msgspec.Struct, frozen=True, eq=False):
-    """A step without some findings, launched as it is or another way."""
+    """A step without some findings."""
 
     findings: tuple[int, ...]
     """Indices of the removed findings."""
@@ -40,8 +34,6 @@ class ProjectedStep(msgspec.Struct, frozen=True, eq=False):
     schedule: Schedule
     untold: str
     """Sentences on what such a replay leaves uncertain and what isn't drawn; empty for none."""
-    launches: tuple[str, ...] = ("",)
-    """Ways to launch of the projected states that this step is; empty text for the step that is only without syncs."""
 
 
 def steps_without(analysis: Analysis) -> list[ProjectedStep]:
@@ -65,7 +57,7 @@ def steps_without(analysis: Analysis) -> list[ProjectedStep]:
 
 
 def remaining(trace: Trace, plan: Schedule) -> Int64:
-    """Return the places of those of a schedule's rows that are still done; what a compile fuses away lasts no time."""
+    """Return the places of those of a schedule's rows that are still done."""
     return np.flatnonzero((plan.dur > 0) | (trace.slices.dur[plan.rows] == 0))
 
 
@@ -109,102 +101,6 @@ def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
     return f"“{title}”" + (f" and {len(removed) - 1} more" if len(removed) > 1 else "")
 
 
-# states of the step
-
-
-def with_states(analysis: Analysis, drawn: Sequence[ProjectedStep]) -> list[ProjectedStep]:
-    """Return these steps, and behind them the states that none of them is, in the order of their table.
-
-    A state with more device work than the page can still hold is left out.
-    """
-    steps, left = list(drawn), MAX_REPLAYED - sum(len(step.schedule.rows) for step in drawn)
-    if analysis.states is None or not analysis.replayable:
-        return steps
-    for state in _drawable(analysis, analysis.states):
-        step = _step(analysis, analysis.states, state)
-        if step is None:
-            continue
-        place = next((n for n, other in enumerate(steps) if _alike(other, step)), None)
-        if place is not None:
-            steps[place] = replace(steps[place], launches=(*steps[place].launches, state.launches))
-        elif (count := len(remaining(analysis.trace, step.schedule))) <= left:
-            left -= count
-            steps.append(step)
-    return steps
-
-
-def removed_in(analysis: Analysis, state: ProjectedState) -> tuple[int, ...]:
-    """Return the numbers of the findings that a state is without: the program's, or of the pair those that it needs."""
-    states = analysis.states
-    if states is None or not state.removed:
-        return ()
-    if state not in states.each:
-        return tuple(n for n, f in enumerate(analysis.findings) if f.id in states.breaking)
-    return tuple(n for n, f in enumerate(analysis.findings) if not f.intended)
-
-
-def _drawable(analysis: Analysis, states: States) -> Iterator[ProjectedState]:
-    """Yield the states of the table, and the pair where that keeps syncs which break no graph."""
-    yield from states.each
-    if states.pair is not None and states.pair not in states.each:
-        yield states.pair
-
-
-def _step(analysis: Analysis, states: States, state: ProjectedState) -> ProjectedStep | None:
-    step, removed = home_step(analysis), removed_in(analysis, state)
-    selectors = [f"id:{analysis.findings[number].id}" for number in removed]
-    plan = analysis.schedule(*selectors, at=step.ts if step else None, launches=state.launches)
-    if plan is None:
-        return None
-    untold = " ".join(_state_untold(analysis, states, state, plan))
-    return ProjectedStep(removed, _state_name(states, state), plan, untold, (state.launches,))
-
-
-def _alike(step: ProjectedStep, other: ProjectedStep) -> bool:
-    """Return whether two steps are without the same syncs, and drawn alike."""
-    a, b = step.schedule, other.schedule
-    columns = ((a.rows, b.rows), (a.start, b.start), (a.dur, b.dur))
-    alike = a.replayed_end == b.replayed_end and all(np.array_equal(x, y) for x, y in columns)
-    return alike and step.findings == other.findings
-
-
-def _state_name(states: States, state: ProjectedState) -> str:
-    """Return a state in words that follow a step's name: `with its syncs removed, compiled`."""
-    how = COMPILED[state.launches]
-    if not has_syncs(states):
-        return how
-    if state.launches == EAGER:
-        return "without its syncs and what only they needed"
-    if not state.removed:
-        return f"with its syncs, {how}"
-    return f"with {'its' if state in states.each else 'only its graph-breaking'} syncs removed, {how}"
-
-
-def _state_untold(analysis: Analysis, states: States, state: ProjectedState, plan: Schedule) -> Iterator[str]:
-    """Yield what the drawn step doesn't show of a state, and how it differs from the mean step, in sentences."""
-    undrawn = len(plan.rows) - len(remaining(analysis.trace, plan))
-    if undrawn and state.launches == EAGER:
-        yield f"Device work that only the syncs needed isn't drawn: {undrawn:,} of {len(plan.rows):,} pieces."
-    elif undrawn:
-        needed = ", or that only the syncs needed," if state.removed else ""
-        yield (
-            f"Kernels keep their recorded names; those that a compile fuses into others{needed} aren't drawn:"
-            f" {undrawn:,} of {len(plan.rows):,}."
-        )
-    if states.eager_frames and not state.removed:
-        yield f"The syncs break its graph in a loop, so that part stays eager{_at_the_end(plan)}."
-    drawn, mean = (plan.replayed_end - plan.begin) / (plan.end - plan.begin), state.us / states.baseline_us
-    if abs(drawn - mean) > DIFFERS:
-        yield f"It takes {percent(drawn, 1)} of the time that this step took, the mean step {percent(mean, 1)}."
-
-
-def _at_the_end(plan: Schedule) -> str:
-    if not plan.unplaced:
-        return ""
-    lasts = duration(plan.unplaced / 1e3)
-    return f"; what a compile then costs, {lasts}, is drawn at the step's end, since where it falls isn't known"
-
-
 # columns
 
 
@@ -222,7 +118,6 @@ def _pack(
     return {
         "name": step.name,
         "findings": list(step.findings),
-        "launches": list(step.launches),
         "untold": step.untold,
         "of": step_name(trace, plan),
         "start": plan.begin - origin,

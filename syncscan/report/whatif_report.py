@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Projection
-from syncscan.report import remedies, step_picture
+from syncscan.report import remedies, step_picture, svg
 from syncscan.report.blocks import (
     Block,
     Grid,
@@ -36,7 +36,7 @@ def blocks(analysis: Analysis, projection: Projection) -> Iterator[Block]:
     story = story_of(analysis)
     yield from _headline(analysis, projection)
     if picture := step_picture.projected(analysis, projection):
-        yield step_picture.figure(picture, "The step before and after")
+        yield svg.figure(picture, "The step before and after")
     if story.findings:
         yield _table(story.findings, frozenset(projection.removed))
     yield from _advice(story)

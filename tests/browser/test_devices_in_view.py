@@ -31,7 +31,7 @@ def deep() -> Analysis:
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (390, 844)])
 def test_the_devices_are_seen_below_a_deep_thread(show: Callable[..., Report], width: int, height: int) -> None:
     """Wherever the threads are scrolled to; what is clicked there is device work."""
-    report = show(deep(), width=width, height=height)
+    report = show(deep(), width=width, height=height).all_lanes()
     for scrolled in (0, 150):
         report.js(f"syncscan.timeline.scroll({scrolled})")
         report.settle()
@@ -45,7 +45,7 @@ def test_the_devices_are_seen_below_a_deep_thread(show: Callable[..., Report], w
 
 def test_the_drawer_leaves_the_timeline_its_height(show: Callable[..., Report]) -> None:
     """It lies over the list."""
-    report = show(two_findings(), width=1280, height=720)
+    report = show(two_findings(), width=1280, height=720).all_lanes()
     report.page.locator("#f0 .pick").click()
     report.settle()
     before = report.page.locator("#lanes").bounding_box()["height"]
@@ -58,7 +58,7 @@ def test_the_drawer_leaves_the_timeline_its_height(show: Callable[..., Report]) 
 
 def test_the_edges_move_by_key_and_by_pointer(show: Callable[..., Report]) -> None:
     """Arrow keys on the edge give the devices more room, and the labels more width."""
-    report = show(deep(), width=1280, height=720)
+    report = show(deep(), width=1280, height=720).all_lanes()
     low = report.js("syncscan.timeline.place.low")
     report.page.locator("#split").focus()
     report.page.keyboard.press("ArrowDown")
@@ -71,7 +71,7 @@ def test_the_edges_move_by_key_and_by_pointer(show: Callable[..., Report]) -> No
 
 def test_kernels_shorter_than_a_pixel_do_not_fill_one(show: Callable[..., Report]) -> None:
     """A stream that works 1 % of the time isn't drawn over its lane's whole height."""
-    report = show(deep(), width=1280, height=720)
+    report = show(deep(), width=1280, height=720).all_lanes()
     report.js("syncscan.timeline.view.set(0, syncscan.data.length)")
     report.settle()
     high = report.js(

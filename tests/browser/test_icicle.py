@@ -21,7 +21,7 @@ CHOSEN = "document.querySelector('#icicle-details strong').textContent"
 
 @pytest.fixture
 def report(show: Callable[..., Report]) -> Report:
-    return show(host_bound())
+    return show(host_bound()).tab("Host time")
 
 
 def widths(report: Report) -> dict[str, float]:
@@ -91,7 +91,7 @@ def test_the_tooltip_says_where_and_how_long(report: Report) -> None:
 
 def test_it_fits_a_narrow_page_and_both_themes(show: Callable[..., Report]) -> None:
     """Nothing is wider than the page; the other theme has its own colors."""
-    report = show(host_bound(), width=420)
+    report = show(host_bound(), width=420).tab("Host time")
     assert report.js("document.documentElement.scrollWidth") <= 420
     color = "getComputedStyle(document.querySelector('#icicle rect.own0')).fill"
     light = report.js(color)
@@ -112,7 +112,9 @@ def test_a_hostile_name_is_text(show: Callable[..., Report]) -> None:
     root, node = SAMPLED.nodes[:2]
     us = root.us / len(names)
     below = (replace(node, function=text, file=text, owner=text, us=us, self_us=us) for text in names)
-    report = show(host_bound(replace(hostile_host(""), sampled=replace(SAMPLED, nodes=(root, *below)))))
+    report = show(host_bound(replace(hostile_host(""), sampled=replace(SAMPLED, nodes=(root, *below))))).tab(
+        "Host time"
+    )
     cells = report.page.locator("#icicle g")
     assert cells.count() == len(names) + 2
     for number in range(2, len(names) + 2):

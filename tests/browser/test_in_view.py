@@ -27,7 +27,7 @@ def two_scopes(show: Callable[..., Report]) -> Report:
             t.op("aten::mm", start + 400, start + 500)
         with t.scope("log", start + 800, start + 900):
             t.launch("gemm_kernel", at=start + 810, lasts=50)
-    report = show(api.analyze_trace(t.trace()))
+    report = show(api.analyze_trace(t.trace())).all_lanes()
     report.page.locator("#in-view > summary").click()
     return report
 
@@ -53,7 +53,7 @@ def test_it_is_drawn_only_once_it_is_opened(show: Callable[..., Report]) -> None
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
         t.launch("gemm_kernel", at=start + 10, lasts=50)
-    report = show(api.analyze_trace(t.trace()))
+    report = show(api.analyze_trace(t.trace())).all_lanes()
     assert report.js("syncscan.inView.icicle") is None
     assert not show(odd("empty")).page.locator("#in-view").is_visible()
 
@@ -87,7 +87,7 @@ def test_the_programs_functions_stand_above_the_ops_that_they_call(
     show: Callable[..., Report], with_stacks: Any
 ) -> None:
     """Recorded Python stacks, scopes, ops and calls are one tree, which begins with the program's own function."""
-    report = show(with_stacks)
+    report = show(with_stacks).all_lanes()
     report.page.locator("#in-view > summary").click()
     report.settle()
     assert report.js(ABOVE, "aten::item")[0][:2] == [
@@ -112,7 +112,7 @@ def test_the_programs_functions_stand_above_the_ops_that_they_call(
 
 def test_functions_follow_the_timeline(show: Callable[..., Report], with_stacks: Any) -> None:
     """Zooming in leaves those of the time in view, with their parts in it; the timeline has no lane of them."""
-    report = show(with_stacks)
+    report = show(with_stacks).all_lanes()
     report.page.locator("#in-view > summary").click()
     report.settle()
     before = report.js(TREE)
@@ -152,7 +152,7 @@ def test_a_functions_hostile_name_stays_text(show: Callable[..., Report]) -> Non
     for start in t.steps(2, lasts=1000):
         with t.frame("<img src=x onerror=alert(1)>.py(3): <b>f</b>", start + 10, start + 900):
             t.op("aten::mm", start + 200, start + 300)
-    report = show(api.analyze_trace(t.trace()))
+    report = show(api.analyze_trace(t.trace())).all_lanes()
     report.page.locator("#in-view > summary").click()
     report.settle()
     report.page.locator("#in-view-icicle g", has_text="<b>f</b>").first.click(position={"x": 4, "y": 8})

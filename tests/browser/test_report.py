@@ -81,7 +81,7 @@ def odd(name: str) -> Analysis:
 
 def test_the_timeline_draws(show: Callable[..., Report]):
     """A sync is drawn in its color where the host waits, the bubble in its own behind it, and ground elsewhere."""
-    report = show(two_findings())
+    report = show(two_findings()).all_lanes()
     assert report.pixel("syncs", "(s.start[0] + s.end[0]) / 2") == SYNC
     assert report.pixel("syncs", "s.end[0] + 200000") == PANEL
     assert report.pixel("idle", "(s.idle.start[0] + s.idle.end[0]) / 2") == BUBBLE
@@ -89,7 +89,8 @@ def test_the_timeline_draws(show: Callable[..., Report]):
 
 def test_a_name_is_found(show: Callable[..., Report]):
     """Typing finds slices; Enter goes from one to the next."""
-    report = show(two_findings())
+    report = show(two_findings()).all_lanes()
+    report.page.locator("#lanes").focus()
     report.page.get_by_label("Find a slice by name").fill("NEEDLE")
     assert report.page.locator("#found").text_content() == "3 found"
     report.page.keyboard.press("Enter")
@@ -102,7 +103,8 @@ def test_a_name_is_found(show: Callable[..., Report]):
 
 def test_a_kernel_leads_to_its_launch(show: Callable[..., Report]):
     """A chosen kernel names the call that launched it, and a chosen call what it launched."""
-    report = show(two_findings())
+    report = show(two_findings()).all_lanes()
+    report.page.locator("#lanes").focus()
     report.page.get_by_label("Find a slice by name").fill("needle")
     report.page.keyboard.press("Enter")
     assert "launched by cudaLaunchKernel 1.00\xa0µs before" in report.page.locator("#details").inner_text()
@@ -113,13 +115,13 @@ def test_a_kernel_leads_to_its_launch(show: Callable[..., Report]):
 
 def test_hostile_names_do_nothing(show: Callable[..., Report]):
     """No dialog, error or request (the fixture holds that), no element made of a name, no script of theirs."""
-    report = show(hostile())
+    report = show(hostile()).all_lanes()
+    report.page.locator("#lanes").focus()
     report.page.get_by_label("Find a slice by name").fill("script")
     report.page.keyboard.press("Enter")
     report.page.locator("#lanes").focus()
     for number in range(3):
-        report.js(f"syncscan.list.choose(document.getElementById('f{number}'))")
-        report.page.keyboard.press("Enter")
+        report.js(f"document.querySelector('#f{number} .pick').click()")
     report.page.mouse.move(*report.at("syncs", "(s.start[1] + s.end[1]) / 2"))
     report.settle()
     assert report.js("[window.owned === undefined, document.scripts.length, document.images.length]") == [True, 2, 0]
@@ -155,28 +157,25 @@ def test_odd_traces_look_right(show: Callable[..., Report], name: str):
     report = show(odd(name))
     text = report.page.locator("main").inner_text()
     assert not {"undefined", "NaN", "None", "Infinity"} & set(text.replace("\n", " ").split(" "))
-    assert report.page.locator("#canvas").is_visible() == (name != "empty")
+    assert report.page.get_by_role("tab", name="Timeline").count() == (name != "empty")
 
 
 @pytest.mark.slow
-def test_on_paper_stand_verdict_list_and_fixes(show: Callable[..., Report]):
-    """Every fix, also of what filters hide; no button, field or timeline."""
-    report = show(typical())
+def test_on_paper_stand_the_first_screen_and_the_details_of_all_tabs(show: Callable[..., Report]):
+    """Also of findings that filters hide; no button, field or timeline."""
+    report = show(typical()).tab("Findings")
     report.page.get_by_label("Find in the findings").fill("nonzero waits")
     report.page.emulate_media(media="print")
-    fixes = report.page.locator(".fix")
-    assert [fix.is_visible() for fix in fixes.all()] == [True] * 6
-    for part in ("h1", ".remedies .do", "#f0 .evidence", "#h0 .proof"):
+    assert all(detail.is_visible() for detail in report.page.locator(".detail").all())
+    for part in ("h1", ".changes .do", "#f0 table", "#h0 table", "#panel-about"):
         assert report.page.locator(part).first.is_visible()
-    assert not report.page.locator("#f2 .evidence").is_visible()
-    controls = report.page.locator("button:not(.pick), input, select, summary, canvas")
+    controls = report.page.locator("button:not(.pick), input, select, canvas")
     assert [c.is_visible() for c in controls.all()] == [False] * controls.count()
 
 
-@pytest.mark.slow
 def test_dark_and_light_and_print(show: Callable[..., Report]):
     """The button turns day to night, canvas included; on paper it is day."""
-    report = show(two_findings())
+    report = show(two_findings()).all_lanes()
     report.page.get_by_role("button", name="Switch between light and dark").click()
     dark = report.pixel("syncs", "s.end[0] + 200000")
     assert max(dark) < 60
@@ -194,6 +193,7 @@ def test_a_hundred_thousand_slices_open_in_a_second_and_zoom_smoothly(show: Call
     opened, frames = [], []
     for _ in range(3):
         report = show(analysis)
+        report.tab("Timeline")
         assert report.js("syncscan.data.slices") > 100_000
         opened.append(report.js("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"))
         frames.append(

@@ -35,7 +35,7 @@ def two_steps() -> Analysis:
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_enter_opens_the_sync_that_n_chose(show: Callable[..., Report], width: int, height: int) -> None:
     """Wherever the focus was before, `n` begins with the first sync in view."""
-    report = show(two_steps(), width=width, height=height)
+    report = show(two_steps(), width=width, height=height).all_lanes()
     report.page.keyboard.press("n")
     first = report.page.evaluate("syncscan.timeline.state.sync")
     assert first == report.page.evaluate("lowerBound(syncscan.data.syncs.start, syncscan.data.home[0])")
@@ -43,14 +43,11 @@ def test_enter_opens_the_sync_that_n_chose(show: Callable[..., Report], width: i
     assert report.page.evaluate("!document.getElementById('drawer').hidden")
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_a_click_on_a_finding_shows_it_in_a_step_that_is_projected(
-    show: Callable[..., Report], width: int, height: int
-) -> None:
+def test_a_chosen_finding_is_shown_in_a_step_that_is_projected(show: Callable[..., Report]) -> None:
     """Its sync point lies in the step that is drawn twice, which is in view."""
-    report = show(two_steps(), width=width, height=height)
+    report = show(two_steps()).all_lanes()
     for number in range(2):
-        report.page.click(f"#f{number} .pick")
+        report.page.evaluate(f"syncscan.list.choose(document.getElementById('f{number}'))")
         assert report.page.evaluate(
             "(() => { const { state, options: { replay }, data } = syncscan.timeline;"
             " const at = data.syncs.start[state.sync]; return at >= replay.start && at < replay.recorded; })()"
@@ -59,7 +56,7 @@ def test_a_click_on_a_finding_shows_it_in_a_step_that_is_projected(
 
 def test_grid_and_ruler_share_their_ticks(show: Callable[..., Report]) -> None:
     """Both count from the begin of the step in view, which isn't a multiple of the ticks' distance."""
-    report = show(two_steps(), width=1440, height=900)
+    report = show(two_steps(), width=1440, height=900).all_lanes()
     report.page.evaluate("syncscan.timeline.view.set(4100e3, 7700e3)")
     zero = report.page.evaluate("rulerZero(syncscan.timeline.view, syncscan.data.steps)")
     assert zero == report.page.evaluate("syncscan.data.steps[1][1]")
@@ -86,7 +83,8 @@ def test_a_search_counts_what_the_trace_has(show: Callable[..., Report], monkeyp
         t.launch("needle_kernel", at=start + 20, lasts=100)
         t.launch("gemm_kernel", at=start + 500, lasts=100)
         t.sync("aten::nonzero", at=start + 600)
-    report = show(api.analyze_trace(t.trace()), width=1440, height=900)
+    report = show(api.analyze_trace(t.trace()), width=1440, height=900).all_lanes()
+    report.page.locator("#lanes").focus()
     report.page.fill("#find", "needle")
     drawn = report.page.evaluate("syncscan.timeline.hits.length")
     assert 0 < drawn < 20

@@ -130,6 +130,16 @@ class Report:
         """How much time is in view, ns."""
         return float(self.js("syncscan.timeline.view.to - syncscan.timeline.view.from"))
 
+    def all_lanes(self) -> Report:
+        """Open the timeline with all of its lanes, nothing selected."""
+        self.js("syncscan.tabs.open('timeline'), syncscan.timeline.show(true), syncscan.timeline.choose({})")
+        return self
+
+    def tab(self, name: str) -> Report:
+        """Open a tab by its title."""
+        self.page.get_by_role("tab", name=name).click()
+        return self
+
     def settle(self) -> None:
         """Wait until the view has stopped moving."""
         self.page.wait_for_timeout(400)

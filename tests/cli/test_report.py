@@ -68,5 +68,5 @@ def test_a_missing_trace_leaves_no_report(tmp_path: Path):
 
 
 def test_a_time_that_was_measured_is_shown(trace: Path, tmp_path: Path):
-    """--step-ms gives the step without the profiler a place at the top."""
-    assert "step, unprofiled" in run(trace, "-o", "-", "--step-ms", "0.9")
+    """--step-ms is the step of the first screen."""
+    assert "900 µs" in run(trace, "-o", "-", "--step-ms", "0.9")

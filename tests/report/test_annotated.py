@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.report import annotated, html
-from syncscan.report.annotated import AnnotatedFile
+from syncscan.report.blocks import Block, Grid, Heading, Sentence, Stacked, plain
 from syncscan.report.story import story_of
 from tests.report.example import HOSTILE, analysis, finding
 
@@ -23,18 +23,24 @@ def at(number: int, id: str, wait_us: float = 100.0, text: str = "loss.item()", 
     )
 
 
-def files(*findings: Finding) -> list[AnnotatedFile]:
-    return annotated.files(story_of(analysis(*findings)).findings)
+def blocks(*findings: Finding) -> list[Block]:
+    return list(annotated.blocks(story_of(analysis(*findings)).findings))
+
+
+def rows(*findings: Finding) -> list[list[str]]:
+    """Return the lines of the only file: wait, idle time, saving, number and text."""
+    (grid,) = [block for block in blocks(*findings) if isinstance(block, Grid)]
+    return [[plain(cell) for cell in row if not isinstance(cell, Stacked)] for row in grid.rows]
 
 
 def test_a_line_has_the_costs_of_all_its_findings() -> None:
     """Waits add up; savings alone don't, so that the largest stands there."""
-    (file,) = files(at(10, "a-1", gain_us=900.0), at(10, "a-2", gain_us=2_000.0), at(20, "a-3"))
-    assert [x.number for x in file.lines] == [9, 10, 11, 19, 20, 21]
-    ten = file.lines[1]
-    assert (ten.wait, ten.saves, ten.text) == ("200 µs", "2.0 ms, the largest of 2", "loss.item()")
-    assert [x.number for x in file.lines if x.after_gap] == [9, 19]
-    assert (file.lines[4].saves, file.wait, file.note) == ("less than 1%", "300 µs", "")
+    lines = rows(at(10, "a-1", gain_us=900.0), at(10, "a-2", gain_us=2_000.0), at(20, "a-3"))
+    assert [line[3] for line in lines] == ["9", "10", "11", "19", "20", "21"]
+    wait, _, saves, _, text = lines[1]
+    assert (wait, saves, text) == ("200 µs", "2.0 ms, the largest of 2", "loss.item()")
+    assert lines[0][:3] == ["", "", ""]
+    assert lines[4][2] == "less than 1%"
 
 
 def test_the_file_that_waits_longest_comes_first() -> None:
@@ -42,13 +48,15 @@ def test_the_file_that_waits_longest_comes_first() -> None:
     other = replace(at(5, "b-1", wait_us=5_000.0), source=Source("b.py", 5, "f", True))
     nowhere = finding("c-1", source=None)
     intended = replace(at(30, "d-1"), severity=Severity.INFO)
-    assert [file.place for file in files(at(10, "a-1"), other, nowhere, intended)] == ["b.py", TRAIN]
+    titles = [plain(b.words) for b in blocks(at(10, "a-1"), other, nowhere, intended) if isinstance(b, Heading)]
+    assert titles == ["b.py waits 5.00 ms", f"{TRAIN} waits 100 µs"]
 
 
 def test_a_file_that_is_not_at_hand_has_its_lines_without_their_text() -> None:
     """Nothing is read for it."""
-    (file,) = files(replace(at(10, "a-1"), excerpt=None))
-    assert (file.note, [(x.number, x.text, x.wait) for x in file.lines]) == (annotated.AWAY, [(10, "", "100 µs")])
+    away = replace(at(10, "a-1"), excerpt=None)
+    assert Sentence(annotated.AWAY, "dim") in blocks(away)
+    assert [(wait, number, text) for wait, _, _, number, text in rows(away)] == [("100 µs", "10", "")]
 
 
 def test_hostile_source_is_text_in_the_page() -> None:
@@ -57,4 +65,4 @@ def test_hostile_source_is_text_in_the_page() -> None:
     page = html.render(analysis(at(10, "a-1", text=evil), at(20, "a-2", text=HOSTILE[0])))
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
-    assert 'class="annotated"' in page
+    assert 'id="panel-source"' in page

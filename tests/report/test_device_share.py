@@ -6,12 +6,11 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from syncscan.facts.device_share import device_works
 from syncscan.model.step import ShareBasis
 from syncscan.report import kernels, render, terminal, whatif_json, whatif_report
-from syncscan.report.tiles import bars, tiles
+from syncscan.report.front import front_of
+from syncscan.report.units import duration
 from tests.each import each
 from tests.recordings import RECORDINGS, analyzed, name, rendered
 
@@ -22,7 +21,7 @@ def _words(recording: Path, form: str) -> str:
 
 
 @each("recording", RECORDINGS, name)
-def test_headline_bar_tile_table_and_json_agree(recording: Path) -> None:
+def test_headline_page_and_json_agree(recording: Path) -> None:
     """The recorded share beside recorded times; the share without the profiler only together with its basis."""
     analysis = analyzed(recording)
     step = analysis.step
@@ -31,12 +30,9 @@ def test_headline_bar_tile_table_and_json_agree(recording: Path) -> None:
     recorded = f"{step.device_busy_us / step.observed_us:.0%}"
     document = json.loads(rendered(recording, "json"))["step"]
     assert f"{document['recorded_device_share']:.0%}" == recorded
-    (tile,) = [tile for tile in tiles(analysis) if tile.label == "device busy"]
-    assert tile.value == recorded
-    device = next(bar for bar in bars(analysis) if bar.label == "device")
-    drawn = sum(part.width for part in device.parts if part.look == "work")
-    whole = sum(part.width for part in device.parts)
-    assert drawn / whole == pytest.approx(document["recorded_device_share"], abs=0.005)
+    busy = step.recorded_device_share if step.device_share is None else step.device_share
+    assert front_of(analysis).busy == min(1.0, busy)
+    assert f"{recorded}, {duration(step.device_busy_us)} per step" in rendered(recording, "html")
     if step.device_share is None:
         return
     text = device_works(step)

@@ -166,13 +166,14 @@ def in_order(names: tuple[str, ...], path: str) -> bool:
 def of_html(text: str) -> Facts:
     """Read the facts from a page as a browser shows it."""
     page = Elements(text)
-    habits, savings = page.inside("article", "button.pick"), page.inside("article", "strong")
-    titles, saves = page.inside("ol.findings", "button.pick"), page.inside("ol.findings", "strong")
+    kinds = {
+        kind: [page.inside("ol.findings", f"li.{kind}", name) for name in ("button.pick", "strong")] for kind in "fh"
+    }
+    findings, habits = ([(t, figure(saves)) for t, saves in zip(*each, strict=True)] for each in kinds.values())
     return Facts(
-        verdict=page.inside("h1.verdict")[0].removesuffix("."),
-        remedies=[figure(saves) for saves in page.inside("ol.remedies", "strong")],
-        findings=[(title, figure(saves)) for title, saves in zip(titles, saves, strict=True)],
-        habits=[(title, figure(saves)) for title, saves in zip(habits, savings, strict=True)],
+        verdict=page.inside("h1.verdict")[0].removesuffix(".").replace(" may be ", " are "),
+        findings=findings,
+        habits=habits,
     )
 
 

@@ -82,13 +82,6 @@ def test_a_phase_inside_each_step_is_named_without_a_watched_run(tmp_path: Path)
     assert program_run.sentence(analysis) == "In each step, generation takes 72% (train.py:31)."
 
 
-def test_the_strip_is_as_wide_as_the_run(tmp_path: Path) -> None:
-    """The steps, the phase and the capture's own work, each where it was."""
-    cells = program_run.strip(api.analyze(written(tmp_path, run=phase())))
-    assert round(sum(cell.width for cell in cells), 6) == 100
-    assert [cell.phase for cell in cells] == [-1, 0, -1, -2, -1]
-
-
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     """A phase's name is as hostile as a kernel's."""
     for name in HOSTILE:

@@ -87,8 +87,3 @@ def test_without_syncs_nothing_is_reported_of_them() -> None:
     """Only how the step launches."""
     plain = replace(STATES, each=(ProjectedState(COMPILE, False, 10_000.0, (9_000.0, 11_000.0)),))
     assert [row.name for row in rows(plain)] == ["as it is", "compiled"]
-
-
-def test_bars_end_at_the_longest_range() -> None:
-    """In per cent of it: 27 ms of 27 ms are 100."""
-    assert [(row.low, row.at, row.high) for row in rows(STATES)][2] == (77.78, 88.89, 100.0)

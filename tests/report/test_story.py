@@ -62,11 +62,11 @@ def test_without_a_replay_no_advice_is_made_up() -> None:
     assert story_of(told(None)).advice == ()
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "fragment", "html"])
+@pytest.mark.parametrize("form", ["text", "markdown", "fragment"])
 def test_each_change_is_reported_once_on_the_first_screen(form: str) -> None:
     """Between the verdict and the table, or the timeline."""
     shown = render(typical(), form)
-    end = {"text": "Sorted by", "markdown": "| severity", "fragment": "<table", "html": 'class="findings"'}[form]
+    end = {"text": "Sorted by", "markdown": "| severity", "fragment": "<table"}[form]
     first = " ".join(
         shown[shown.index("Syncs are the limit") : shown.index(end, shown.index("What to change"))].split()
     )

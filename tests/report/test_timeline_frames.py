@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import html, timeline_frames
 from syncscan.report.timeline import timeline
 from tests.builder import TraceBuilder
-from tests.report.test_timeline import unpack
+from tests.report.test_timeline import origin_of, unpack
 
 ITEM = "<built-in method item of Tensor object at {}>"
 
@@ -42,7 +42,7 @@ def test_they_begin_with_the_programs_first_function() -> None:
     """The starter and another thread's functions are left out; a built-in method is one over all its objects."""
     analysis = recorded()
     step = analysis.trace.steps[0].ts / 1e3
-    origin = timeline(analysis)["origin"] / 1e3
+    origin = origin_of(analysis.trace) / 1e3
     first, *inner = functions(analysis)
     assert first[2:] == ("main", "train.py:3", timeline_frames.PROGRAM)
     assert [(round(a + origin - step), d, *texts) for a, d, *texts in inner[:4]] == [

@@ -2,8 +2,8 @@
 
 class Drawer {
   /**
-   * hooks: `closed()`; `walk(by)` to the next item of the list; `jump(finding, ns)` to a sync point; `chosen(finding)` when
-   * a link to a finding is followed; `say(sync)` tells a sync point in a sentence.
+   * hooks: `walk(by)` to the next item of the list; `turn()` shows what is chosen in the timeline; `say(sync)` tells a sync
+   * point in a sentence.
    */
   constructor(hooks) {
     this.hooks = hooks;
@@ -14,7 +14,8 @@ class Drawer {
     this.$("drawer-close").addEventListener("click", () => this.close());
     this.$("drawer-prev").addEventListener("click", () => this.hooks.walk(-1));
     this.$("drawer-next").addEventListener("click", () => this.hooks.walk(1));
-    this.$("drawer-body").addEventListener("click", (e) => this.clicked(e));
+    this.$("drawer-timeline").addEventListener("click", () => this.hooks.turn());
+    this.$("drawer-body").addEventListener("click", (e) => { if (e.target.dataset.copy !== undefined) copied(e.target, evidence(this.item)); });
   }
 
   get open() { return !this.root.hidden; }
@@ -29,6 +30,7 @@ class Drawer {
     this.$("drawer-place").textContent = item.querySelector(".place")?.textContent ?? "";
     this.$("drawer-sync").hidden = sync < 0;
     this.$("drawer-sync").textContent = sync < 0 ? "" : this.hooks.say(sync);
+    this.$("drawer-timeline").hidden = item.dataset.kind !== "finding" || !document.getElementById("tab-timeline");
     this.$("drawer-body").replaceChildren(item.querySelector(".detail").cloneNode(true));
     this.$("drawer-body").firstChild.className = "shown";
     this.root.hidden = false;
@@ -47,29 +49,20 @@ class Drawer {
     this.root.hidden = true;
     this.item = null;
     if (held && this.opener?.isConnected) this.opener.focus({ preventScroll: true });
-    this.hooks.closed();
   }
+}
 
-  clicked(e) {
-    const button = e.target.closest("button"), link = e.target.closest("a[data-finding]");
-    if (link) {
-      e.preventDefault();
-      this.hooks.chosen(Number(link.dataset.finding));
-    } else if (button?.dataset.at) this.hooks.jump(Number(button.dataset.finding), Number(button.dataset.at));
-    else if (button?.dataset.copy) this.copy(button);
+/** Copy a text, and say so on the button for a moment. */
+async function copied(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copyByHand(text);
+    button.focus();
   }
-
-  async copy(button) {
-    const text = evidence(this.item);
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      copyByHand(text);
-      button.focus();
-    }
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy evidence as Markdown"; }, 1500);
-  }
+  const before = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = before; }, 1500);
 }
 
 /** For browsers that keep the clipboard from pages opened as files. */

@@ -1,7 +1,7 @@
 /* The page's keys: each does what a click or a button does. Single letters can be switched off, and never act while one types. */
 
 class Keys {
-  /** parts: list, timeline (null where nothing is drawn), drawer, help, and letGo() for Esc. */
+  /** parts: list, timeline (null until one is drawn), drawer, help, and letGo() for Esc. */
   constructor(parts) {
     this.parts = parts;
     this.held = new Set();

@@ -1,12 +1,12 @@
-/* The list beside the timeline: remedies, findings and habits; choosing, walking, filtering, sorting. It is in the page already. */
+/* What can be chosen: changes, findings and habits; walking, filtering, sorting. They are in the page already. */
 
 const FIRST_FINDINGS = 30, FIRST_SMALL = 5, MEASURABLE = 1000;
 
 class List {
-  /** hooks: `chosen(item, finding)` when an item is chosen, `opened(item, finding)` when its detail is asked for. */
+  /** hooks: `chosen(item, finding)` when an item is chosen, `opened(item, finding)` when its detail is asked for, `tab(id)` opens a tab. */
   constructor(hooks) {
     this.hooks = hooks;
-    this.root = document.getElementById("list");
+    this.root = document.querySelector("main");
     this.items = [...this.root.querySelectorAll(".item")];
     this.findings = this.items.filter((item) => item.dataset.kind === "finding");
     this.selected = null;
@@ -16,35 +16,21 @@ class List {
     this.small = measurable <= this.first;
     this.every = this.findings.length <= this.first + 1;
     this.root.addEventListener("click", (e) => this.clicked(e));
-    this.root.addEventListener("keydown", (e) => this.key(e));
-    if (this.findings.length) this.filtering();
+    if (document.getElementById("filters")) this.filtering();
   }
 
-  get shown() { return this.items.filter((item) => !item.hidden); }
+  get shown() { return this.items.filter((item) => item.checkVisibility()); }
 
   clicked(e) {
-    const item = e.target.closest(".item"), link = e.target.closest("a");
-    if (!item) return;
-    if (link) e.preventDefault();
-    else if (e.target.closest("button") && !e.target.closest(".pick, .more")) return;
-    if (!e.target.closest("a, button") && getSelection().toString()) return;
-    const finding = link?.dataset.finding ?? item.dataset.finding;
-    this.choose(item, finding);
-    if (e.target.closest(".more")) this.hooks.opened(item, numberOf(finding));
-  }
-
-  key(e) {
     const item = e.target.closest(".item");
-    if (e.key !== "Enter" || !item || !e.target.closest(".pick") || e.ctrlKey || e.metaKey) return;
-    e.preventDefault();
-    const finding = e.target.dataset.finding ?? item.dataset.finding;
-    this.choose(item, finding);
-    this.hooks.opened(item, numberOf(finding));
+    if (!item || e.target.closest(".copy") || (!e.target.closest("button") && getSelection().toString())) return;
+    this.choose(item);
+    this.hooks.opened(item, numberOf(item.dataset.finding));
   }
 
-  choose(item, finding = item.dataset.finding) {
+  choose(item) {
     this.mark(item);
-    this.hooks.chosen(item, numberOf(finding));
+    this.hooks.chosen(item, numberOf(item.dataset.finding));
   }
 
   mark(item) {
@@ -63,9 +49,7 @@ class List {
 
   /** What stands for a finding: what is chosen, if it is of it, else its own item. */
   of(finding) {
-    const { selected } = this;
-    const held = selected && [selected, ...selected.querySelectorAll(".pick")].some((e) => e.dataset.finding === String(finding));
-    return held ? selected : document.getElementById(`f${finding}`);
+    return this.selected?.dataset.finding === String(finding) ? this.selected : document.getElementById(`f${finding}`);
   }
 
   /** Choose the next item (by = 1) or the previous one; the focus goes along unless it is held elsewhere on purpose. */
@@ -79,6 +63,8 @@ class List {
   }
 
   reveal(item) {
+    const panel = item.closest(".panel");
+    if (panel?.hidden) this.hooks.tab(panel.id.replace("panel-", ""));
     if (item.hidden) this.reset();
     item.scrollIntoView({ block: "nearest" });
   }
@@ -129,7 +115,7 @@ class List {
     document.getElementById("filter-count").textContent = some ? `${fitting} of ${this.findings.length}` : "";
     document.getElementById("none-left").hidden = fitting > 0;
     all.hidden = this.every || fitting <= this.first;
-    all.textContent = `Show ${fitting - this.first} more${this.small && document.querySelector(".findings .saves")?.textContent ? ", each below 1% of the step" : ""}`;
+    all.textContent = `Show ${fitting - this.first} more${this.small && document.querySelector("#findings .saves")?.textContent ? ", each below 1% of the step" : ""}`;
   }
 
   reset() {
@@ -148,12 +134,6 @@ function evidence(item) {
   const text = (selector) => item.querySelector(selector)?.textContent.trim() ?? "";
   const code = (s) => "`` " + s.replaceAll("`", "'") + " ``";
   const lines = [`**${code(text(".pick"))}** (${text(".severity")})`, "", `- where: ${code(text(".place"))}`];
-  for (const row of item.querySelectorAll(".evidence > div")) {
-    lines.push(`- ${row.querySelector("dt").textContent}: ${code(row.querySelector("dd").textContent.trim())}`);
-  }
-  lines.push("", `Fix: ${code(text(".fix"))}`, "", "| step | at | wait | idle after |", "|---|---|---|---|");
-  for (const row of item.querySelectorAll(".occurrences tbody tr")) {
-    lines.push(`| ${[...row.cells].slice(0, 4).map((c) => c.textContent.trim()).join(" | ")} |`);
-  }
+  for (const row of item.querySelectorAll("table.labels tr")) lines.push(`- ${row.cells[0].textContent}: ${code(row.cells[1].textContent.trim())}`);
   return lines.join("\n") + "\n";
 }

@@ -56,7 +56,7 @@ class Margins {
     for (const [, start, end] of unprofiled ? steps : []) {
       if (end > view.from && start < view.to) ink.fillRect(view.x(start), 39, unprofiled * view.scale, 4);
     }
-    if (!replay) return;
+    if (!replay || !this.timeline.options.all) return;
     ink.fillStyle = palette.hatch;
     ink.fillRect(view.x(replay.start), 45, (replay.end - replay.start) * view.scale, 6);
   }

@@ -1,32 +1,38 @@
-/* Brings the parts together: list, timeline, drawer, toolbar, help, theme, paper. */
+/* Brings the parts together: first screen, tabs, drawer, toolbar, help, theme, paper. */
 
 (() => {
   const $ = (id) => document.getElementById(id);
-  const data = readData($("data").textContent);
-  const drawn = data.groups.length > 0;
-  if (!drawn) for (const e of document.querySelectorAll(".tools > :not(h2), .replayed, .view")) e.hidden = true;
-  const narrow = matchMedia("(max-width: 960px)"), calm = matchMedia("(prefers-reduced-motion: reduce)");
-  $("legend").open = !narrow.matches;
+  let read = null;
+  const data = () => read ??= readData($("data").textContent);
+  const narrow = matchMedia("(max-width: 720px)");
+  const page = { timeline: null, icicle: null, inView: null };
 
-  const icicle = data.host ? new Icicle(data.host) : null;
-  const list = new List({ chosen: point, opened: open });
-  const timeline = drawn ? new Timeline(data, { opened: openSync, openedHabit: openHabit, chosen: followSync, escaped: letGo }) : null;
-  const drawer = new Drawer({
-    closed: () => room(),
-    walk: (by) => list.walk(by, false),
-    jump: (finding, ns) => turn(data.syncs.start.findIndex((t, i) => t === ns && data.syncs.finding[i] === finding)),
-    chosen: (finding) => { list.reveal($(`f${finding}`)); list.choose($(`f${finding}`)); },
-    say: (sync) => timeline.sentence(sync),
-  });
+  const list = new List({ chosen: point, opened: open, tab: (id) => tabs.open(id) });
+  const drawer = new Drawer({ walk: (by) => list.walk(by, false), turn, say: (sync) => page.timeline.sentence(sync) });
+  const picture = $("picture") ? new StepPicture($("picture")) : null;
+  const tabs = new Tabs({ timeline: drawTimeline, host: drawTree });
 
-  /** The element that holds the detail of an item: a remedy has that of its finding, or of its habit. */
-  function detailOf(item, finding) {
-    if (item.dataset.kind !== "remedy") return item;
-    return finding >= 0 ? $(`f${finding}`) : item.dataset.habit ? $(`h${item.dataset.habit}`) : null;
+  function drawTree() {
+    if ($("icicle")) page.icicle = new Icicle(data().host);
   }
 
-  function turn(sync) {
-    if (timeline && sync >= 0) timeline.goto(sync);
+  /** The timeline opens on the step of the picture, with what is chosen, or else the worst sync, selected. */
+  function drawTimeline() {
+    const timeline = new Timeline(data(), { opened: openSync, openedHabit: openHabit, chosen: followSync });
+    toolbar(timeline, data());
+    $("legend").open = !narrow.matches;
+    const finding = numberOf(list.selected?.dataset.finding ?? document.querySelector(".change")?.dataset.finding);
+    const sync = timeline.worst(finding < 0 ? 0 : finding);
+    if (sync >= 0) timeline.choose({ sync });
+    else if (list.selected) timeline.gotoHabit(numberOf(list.selected.dataset.habit));
+    page.timeline = timeline;
+    page.inView = new InView(timeline, data());
+  }
+
+  /** The element that holds the detail of an item: a change has that of its finding, or of its habit. */
+  function detailOf(item, finding) {
+    if (item.dataset.kind !== "change") return item;
+    return finding >= 0 ? $(`f${finding}`) : item.dataset.habit ? $(`h${item.dataset.habit}`) : null;
   }
 
   /** What is chosen stands in the address, so that a link into a report leads to it. */
@@ -36,29 +42,38 @@
 
   /** An item was chosen: the timeline draws a step without it and turns to its finding's costliest sync point. */
   function point(item, finding) {
+    const { timeline } = page;
     remember(`#${item.id}`);
-    if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== undefined && item.dataset.habit !== "");
     const sync = timeline ? timeline.worst(finding) : -1;
-    if (sync >= 0) turn(sync);
-    else if (timeline && !timeline.gotoHabit(numberOf(item.dataset.habit))) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
+    if (timeline) {
+      timeline.replayed.without(item.dataset.without, item.dataset.habit !== "");
+      if (sync >= 0) timeline.goto(sync);
+      else if (!timeline.gotoHabit(numberOf(item.dataset.habit))) timeline.say(`Chosen: ${item.querySelector(".pick").textContent}.`);
+    }
     const detail = detailOf(item, finding);
     if (drawer.open && detail) drawer.show(detail, sync);
   }
 
   function open(item, finding) {
     const detail = detailOf(item, finding);
-    if (!detail) return;
-    drawer.take(detail, timeline ? timeline.worst(finding) : -1);
-    room();
+    if (detail) drawer.take(detail, page.timeline ? page.timeline.worst(finding) : -1);
+  }
+
+  /** The chosen finding's sync in the timeline. */
+  function turn() {
+    const finding = numberOf(drawer.item.dataset.finding);
+    tabs.open("timeline");
+    const sync = page.timeline.worst(finding);
+    if (sync >= 0) page.timeline.goto(sync);
+    $("pane").scrollIntoView({ block: "nearest" });
   }
 
   /** A sync point was asked for in the timeline. */
   function openSync(sync) {
-    const item = $(`f${data.syncs.finding[sync]}`);
+    const item = $(`f${data().syncs.finding[sync]}`);
     if (!item) return;
     followSync(sync);
     drawer.take(item, sync);
-    room();
   }
 
   /** A slice of a habit was clicked in the timeline. */
@@ -67,18 +82,17 @@
     if (!item) return;
     remember(`#${item.id}`);
     list.mark(item);
-    timeline.replayed.without("", true);
+    page.timeline.replayed.without("", true);
     drawer.take(item, -1);
-    room();
   }
 
   /** Another sync point is chosen in the timeline: list, hatched step and open drawer go along. */
   function followSync(sync) {
-    const finding = data.syncs.finding[sync], item = list.of(finding);
-    if (!item) return;
+    const finding = data().syncs.finding[sync], item = list.of(finding);
+    if (!item || !page.timeline) return;
     if (item !== list.selected) {
       list.mark(item);
-      timeline.replayed.without(item.dataset.without, false);
+      page.timeline.replayed.without(item.dataset.without, false);
     }
     if (drawer.open) drawer.show($(`f${finding}`), sync);
   }
@@ -88,28 +102,14 @@
     if (drawer.open) return drawer.close();
     list.mark(null);
     remember("#");
-    timeline.replayed.without("", false);
-    timeline.choose({});
+    if (!page.timeline) return;
+    page.timeline.replayed.without("", false);
+    page.timeline.choose({});
   }
 
-  // how high the timeline is: what of the window is left below the top of list and timeline; beside the end of a long list
-  // less, so that it stays whole
+  $("copy-next")?.addEventListener("click", (e) => copied(e.target, $("next").textContent));
 
-  function room() {
-    const top = Math.max(8, $("workbench").getBoundingClientRect().top), below = innerHeight - top - 8, { bottom, height } = $("list").getBoundingClientRect();
-    if (drawer.open && !narrow.matches && below < Math.min(640, innerHeight - 20)) {
-      scrollTo({ top: scrollY + top - 8, behavior: calm.matches ? "auto" : "smooth" });
-    }
-    const left = height > innerHeight - 16 ? Math.min(below, bottom - top) : below;
-    $("pane").style.setProperty("--list", `${Math.round($("list").clientWidth)}px`);
-    const high = narrow.matches ? "" : `${Math.round(Math.max(left, drawer.open ? 540 : 400))}px`;
-    if ($("pane").style.getPropertyValue("--room") !== high) $("pane").style.setProperty("--room", high);
-  }
-  addEventListener("scroll", () => room(), { passive: true });
-  addEventListener("resize", () => room());
-  room();
-
-  if (timeline) {
+  function toolbar(timeline, data) {
     const find = $("find"), found = $("found");
     const tell = () => {
       const { hits, hit, total } = timeline, some = total > hits.length;
@@ -128,22 +128,22 @@
     $("find-prev").addEventListener("click", () => next(-1));
     $("sync-next").addEventListener("click", () => timeline.step(1));
     $("sync-prev").addEventListener("click", () => timeline.step(-1));
+    $("all-lanes").addEventListener("click", () => timeline.show(!timeline.options.all));
     $("sync-next").disabled = $("sync-prev").disabled = !data.syncs.start.length;
     $("zoom-in").addEventListener("click", () => timeline.view.zoom(2, timeline.view.width / 2));
     $("zoom-out").addEventListener("click", () => timeline.view.zoom(0.5, timeline.view.width / 2));
     $("zoom-home").addEventListener("click", () => timeline.view.fly(...timeline.view.home));
-    places();
+    places(timeline, data);
     const kinds = new Set(data.groups.flatMap((g) => g.lanes.flatMap((l) => l.slices.flatMap((s) => [...new Set(s.what)]))));
     $("legend-input").hidden = !kinds.has(INPUT);
     $("legend-ranks").hidden = !kinds.has(COMMUNICATION);
     $("legend-pause").hidden = !kinds.has(PAUSE);
-    $("legend-sampled").hidden = !kinds.has(SAMPLED);
     for (const [what, id] of [[5, "copy"], [4, "kernel"], [1, "scope"]]) $(`legend-${id}`).hidden = !kinds.has(what) && !(what === 5 && kinds.has(6));
     for (const id of ["sync", "call", "bubble"]) $(`legend-${id}`).hidden = !data.syncs.start.length;
     $("legend-free").hidden = !data.unprofiled;
   }
 
-  function places() {
+  function places(timeline, data) {
     const goto = $("goto");
     goto.append(new Option("go to …", ""), new Option("whole trace", "all"));
     data.steps.slice(0, 200).forEach(([number], i) => goto.append(new Option(`step ${number}`, String(i))));
@@ -160,15 +160,15 @@
   // help, keys
 
   const help = $("help");
-  $("keys").addEventListener("click", () => help.showModal());
+  $("keys")?.addEventListener("click", () => help.showModal());
   $("help-close").addEventListener("click", () => help.close());
   help.addEventListener("click", (e) => { if (e.target === help) help.close(); });
-  const keys = new Keys({ list, timeline, drawer, help, letGo });
+  const keys = new Keys({ list, get timeline() { return tabs.shown === "timeline" ? page.timeline : null; }, drawer, help, letGo });
 
   // theme, paper
 
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
-  const repaint = () => { if (timeline) { timeline.palette.read(); timeline.draw(); } };
+  const repaint = () => { if (page.timeline) { page.timeline.palette.read(); page.timeline.draw(); } };
   $("theme").addEventListener("click", () => {
     const now = root.style.colorScheme || (dark.matches ? "dark" : "light");
     root.style.colorScheme = now === "dark" ? "light" : "dark";
@@ -184,12 +184,7 @@
     list.reveal(linked);
     list.choose(linked);
   }
+  tabs.begin(narrow.matches);
 
-  const drawnTwice = $("before-after");
-  const strip = drawnTwice && drawnTwice.querySelector("[data-fix]") ? new BeforeAfter(drawnTwice) : null;
-
-  const inView = timeline ? new InView(timeline, data) : null;
-  if (!timeline) $("in-view").hidden = true;
-
-  window.syncscan = { strip, inView, timeline, list, drawer, icicle, data, keys };
+  window.syncscan = Object.assign(page, { list, drawer, keys, tabs, picture, get data() { return data(); } });
 })();

@@ -1,7 +1,7 @@
 /* From bands of slices and a stretch of time to pixels; slices narrower than a pixel are drawn together. */
 
-const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync", 10: "input", 11: "ranks", 12: "pause", 13: "sampled" };
-const INPUT = 10, COMMUNICATION = 11, PAUSE = 12, SAMPLED = 13;
+const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync", 10: "input", 11: "ranks", 12: "pause" };
+const INPUT = 10, COMMUNICATION = 11, PAUSE = 12;
 const NARROW = 1.6;
 const DENSITY = [0.4, 0.55, 0.7, 0.85, 1];
 const LEVELS = 12;
@@ -27,7 +27,6 @@ class Palette {
     this.patterns = {
       [INPUT]: this.pattern((ink) => { ink.arc(3, 3, 1.3, 0, 7); ink.fill(); }),
       [PAUSE]: this.pattern((ink) => { ink.fillRect(0, 0, 6, 1.4); }),
-      [SAMPLED]: this.pattern((ink) => { for (const d of [-6, 0, 6]) { ink.moveTo(d - 1, -1); ink.lineTo(d + 7, 7); } ink.stroke(); }),
       [COMMUNICATION]: this.pattern((ink) => ink.fillRect(0, 0, 1.6, 6)),
     };
   }
@@ -181,7 +180,6 @@ class Painter {
         fill(palette.patterns[what[i]]);
         ink.fillRect(x0, y, w0 - 0.6, h);
       }
-      if (what[i] === SAMPLED && w0 > 4) this.dashed(x0, y, w0, h);
       if (found || (state.slice && state.slice.slices === band.slices && state.slice.at === i)) this.outline(x0, y, w0, h, found);
       if (w0 > 24) (palette.patterns[what[i]] ? plated : labels).push(i, x0, w0);
       i++;
@@ -221,16 +219,6 @@ class Painter {
     flush();
     this.ink.globalAlpha = 1;
     return i;
-  }
-
-  /** The edge of what is only likely to be here. */
-  dashed(x, y, w, h) {
-    const { ink, palette } = this;
-    ink.strokeStyle = palette.shades[PAUSE][0];
-    ink.lineWidth = 1.5;
-    ink.setLineDash([4, 3]);
-    ink.strokeRect(x + 0.75, y + 0.75, Math.max(1, w - 2.1), h - 1.5);
-    ink.setLineDash([]);
   }
 
   outline(x, y, w, h, found) {

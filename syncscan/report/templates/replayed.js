@@ -1,4 +1,4 @@
-/* The step that is drawn a second time, hatched, from a replay without some syncs or in another state: which, and in words. */
+/* The step that is drawn a second time, hatched, from a replay without some syncs: which, and in words. */
 
 class Replayed {
   /** timeline: it is drawn in that one's lanes, and in its own canvases. */
@@ -6,33 +6,27 @@ class Replayed {
     this.timeline = timeline;
     this.steps = timeline.data.without;
     this.$ = (id) => document.getElementById(id);
-    /** The buttons of the table of states, each with the number of its step. */
-    this.states = [...document.querySelectorAll(".states [data-drawn]")];
     /** Whether the reader chose to see none. */
     this.none = false;
     /** Whether a habit is chosen, without which no step is drawn. */
     this.habit = false;
     this.take(this.first);
-    this.$("without-field").hidden = this.$("legend-projected").hidden = !this.steps.length;
+    this.field();
+    this.$("legend-projected").hidden = !this.steps.length;
     this.$("without").addEventListener("change", (e) => this.draw(e.target.value));
     this.$("replay-show").addEventListener("click", () => this.show());
-    for (const state of this.states) state.addEventListener("click", () => this.state(state.dataset.drawn));
-    this.$("states-show")?.addEventListener("click", () => this.turn());
   }
 
-  /** The number, as text, of the state that the first change leads to, or else of the step without all syncs; or empty. */
-  get first() {
-    const leads = document.querySelector(".remedy")?.dataset.without;
-    if (leads && !this.steps[Number(leads)].launches.includes("")) return leads;
-    return this.steps.length && this.steps[0].launches.includes("") ? "0" : "";
-  }
+  /** The number, as text, of the step without all syncs; or empty. */
+  get first() { return this.steps.length ? "0" : ""; }
+
+  /** The field that chooses a step stands beside all lanes, in which alone it is drawn. */
+  field() { this.$("without-field").hidden = !this.steps.length || !this.timeline.options.all; }
 
   take(number) {
     const replay = number === "" ? null : this.steps[Number(number)];
     this.timeline.options.replay = this.timeline.painter.replay = replay;
     this.$("without").value = number;
-    for (const state of this.states) state.setAttribute("aria-pressed", String(state.dataset.drawn === number));
-    if (this.states.length) this.$("states-drawn").hidden = true;
   }
 
   /** Draw a replay, by its number as text, or none, as the reader asks. */
@@ -43,25 +37,6 @@ class Replayed {
     this.timeline.resize();
   }
 
-  /** Draw a state that was chosen in the table, which is far from the timeline: say so there, and turn to it. */
-  state(number) {
-    this.habit = false;
-    this.draw(number);
-    this.$("states-drawn").hidden = false;
-    const { replay } = this.timeline.options;
-    this.$("states-said").textContent = replay
-      ? `In the timeline, hatched: ${[`${replay.of} ${replay.name}, projected.`, replay.untold].filter(Boolean).join(" ")}`
-      : "In the timeline: as recorded, no projection is drawn.";
-    this.turn();
-  }
-
-  /** Bring timeline and step into view. */
-  turn() {
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.$("pane").scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
-    if (this.timeline.options.replay) this.show();
-  }
-
   /** Draw the step without what was chosen, by its number as text, or without all syncs; not if the reader wants none. */
   without(number, habit) {
     this.habit = habit;
@@ -70,7 +45,9 @@ class Replayed {
   }
 
   toggle() {
-    if (this.steps.length) this.draw(this.timeline.options.replay ? "" : "0");
+    if (!this.steps.length) return;
+    this.timeline.show(true);
+    this.draw(this.timeline.options.replay ? "" : "0");
   }
 
   show() {

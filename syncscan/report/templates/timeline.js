@@ -10,7 +10,7 @@ class Timeline {
     this.canvas = this.$("canvas");
     this.palette = new Palette(document.body);
     this.state = { sync: -1, finding: -1, slice: null, links: [], found: null, measure: null };
-    this.options = { replay: null };
+    this.options = { replay: null, all: false };
     this.hint = this.$("details").firstElementChild;
     this.hits = [];
     this.marks = [];
@@ -42,6 +42,17 @@ class Timeline {
     this.$("pinned-labels").replaceChildren(...named.filter((b) => b.pinned).map((b) => this.label(b, this.layout.pinned)));
     if (held !== undefined) box.querySelector(`[data-group="${Number(held)}"]`)?.focus();
     this.later();
+  }
+
+  /** Show the worst lanes, or all of them. */
+  show(all) {
+    if (this.options.all === all) return;
+    this.options.all = all;
+    this.$("all-lanes").setAttribute("aria-pressed", String(all));
+    for (const id of ["overview", "legend", "replayed"]) this.$(id).hidden = !all;
+    this.replayed.field();
+    this.relayout();
+    this.resize();
   }
 
   label(band, from) {
@@ -227,17 +238,23 @@ class Timeline {
     const length = Math.max(end[sync] - start[sync] + bubble[sync], 20_000);
     this.view.fly(start[sync] - 0.6 * length, start[sync] + 2.2 * length);
     const group = this.data.syncs.group[sync];
-    if (!this.data.groups[group].open) {
-      this.data.groups[group].open = true;
-      this.relayout();
-      this.resize();
+    if (!this.layout.bands.some((b) => b.kind === "syncs" && b.group === group)) {
+      this.show(true);
+      this.unfold(group);
     }
     this.reveal();
   }
 
-  /** The habit's number that a slice of pauses or likely places belongs to, or -1. */
+  unfold(group) {
+    if (this.data.groups[group].open) return;
+    this.data.groups[group].open = true;
+    this.relayout();
+    this.resize();
+  }
+
+  /** The habit's number that a pause belongs to, or -1. */
   habitOf(hit) {
-    if (!hit?.slices || ![PAUSE, SAMPLED].includes(hit.slices.what[hit.at])) return -1;
+    if (!hit?.slices || hit.slices.what[hit.at] !== PAUSE) return -1;
     return this.data.habits[hit.slices.name[hit.at]] ?? -1;
   }
 
@@ -250,7 +267,7 @@ class Timeline {
     else if (habit >= 0) this.hooks.openedHabit(habit);
   }
 
-  /** Choose the first slice of a habit and show it, with its step if it is one of several likely places; return whether there is one. */
+  /** Choose the first pause of a habit and show it; return whether there is one. */
   gotoHabit(number) {
     let first = null;
     this.data.groups.forEach((group, at) => group.lanes.forEach((lane) => lane.slices.forEach((slices) => {
@@ -258,20 +275,17 @@ class Timeline {
       if (k >= 0 && !(first && first.slices.start[first.at] <= slices.start[k])) first = { slices, at: k, group: at };
     })));
     if (!first) return false;
-    const { slices, at } = first, band = this.bring(first), start = slices.start[at];
-    const step = slices.what[at] === SAMPLED && this.data.steps.find((s) => s[1] <= start && start < s[2]);
-    const from = step ? step[1] : start, length = Math.max(step ? step[2] - from : slices.end[at] - from, 20_000), pad = step ? 0.02 : 0.6;
+    const { slices, at } = first, band = this.bring(first), start = slices.start[at], length = Math.max(slices.end[at] - start, 20_000);
     this.choose({ slices, at, band, sync: -1 });
-    this.view.fly(from - pad * length, from + (step ? 1 + pad : 2.2) * length);
+    this.view.fly(start - 0.6 * length, start + 2.2 * length);
     return true;
   }
 
   /** Open a slice's group and scroll the lanes so far that its band is seen; return the band. */
   bring(hit) {
-    if (!this.data.groups[hit.group].open) {
-      this.data.groups[hit.group].open = true;
-      this.relayout();
-      this.resize();
+    if (!this.layout.bands.some((b) => b.slices === hit.slices)) {
+      this.show(true);
+      this.unfold(hit.group);
     }
     const band = this.layout.bands.find((b) => b.slices === hit.slices);
     const { top, low, height } = this.place, seen = height - low;

@@ -63,6 +63,7 @@ class View {
  * `pinned` on: they stay in view while the host's threads scroll.
  */
 function layOut(data, options) {
+  if (!options.all) return twoLanes(data);
   const bands = [], device = (group) => Number(group.side !== "host");
   let y = 0, pinned = -1;
   const add = (h, band) => { bands.push({ y, h, pinned: pinned >= 0, ...band }); y += h; };
@@ -75,7 +76,7 @@ function layOut(data, options) {
       add(CLOSED, { kind: "closed", group: number });
     } else {
       if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle after syncs" });
-      const first = (lane) => Number(!["pauses", "sampled"].includes(lane.kind));
+      const first = (lane) => Number(lane.kind !== "pauses");
       for (const lane of [...group.lanes].sort((a, b) => first(a) - first(b))) {
         lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
         if (options.replay && lane.twice) {
@@ -86,4 +87,23 @@ function layOut(data, options) {
     y += GAP;
   });
   return { bands, height: y, pinned: pinned < 0 ? y : pinned };
+}
+
+/** The worst of it: the thread that waits, or drives the device, and the device behind it, a lane each. */
+function twoLanes(data) {
+  const bands = [], { syncs } = data;
+  let y = GAP;
+  const add = (h, band) => { bands.push({ y, h, pinned: false, ...band }); y += h; };
+  for (const side of ["host", "device"]) {
+    const host = side === "host", marked = host ? syncs.group : syncs.idle.group;
+    const groups = data.groups.map((group, number) => ({ group, number })).filter(({ group }) => group.side === side && group.lanes.length);
+    const chosen = groups.find(({ number }) => marked.includes(number)) ?? groups[0];
+    if (!chosen) continue;
+    const { group, number } = chosen, lanes = group.lanes.filter((lane) => lane.kind !== "pauses");
+    const lane = lanes.find((l) => l.kind === "ops") ?? [...lanes].sort((a, b) => b.slices[0].start.length - a.slices[0].start.length)[0];
+    if (marked.includes(number)) add(THIN + 3, { kind: host ? "syncs" : "idle", group: number, text: host ? "waits" : "idle after waits" });
+    if (lane) add(ROW, { kind: "slices", group: number, lane, slices: lane.slices[0], row: 0, text: host ? "host thread" : "device" });
+    y += GAP;
+  }
+  return { bands, height: y, pinned: y };
 }
