@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
+import warnings
 from pathlib import Path
 
 import torch
@@ -23,7 +25,6 @@ from workloads import WORKLOADS
 
 from syncscan.capture import device
 from syncscan.capture.session import profile
-from syncscan.capture.warned import Warned
 
 ACTIVE = {"lines": 2, "lines.stacks": 1}
 """Recorded steps where three would make a file too big."""
@@ -98,13 +99,22 @@ def record(name: str, out: Path, calibrate: int = 10) -> dict[str, object]:
 def warned(step: object) -> list[list[list[object]]]:
     """The stacks, innermost frame first, of what torch's sync debug mode warns of in one step."""
     device.drain()
-    watch = Warned()
-    watch.open()
-    try:
-        step()  # type: ignore[operator]
-    finally:
-        watch.close()
-    return [[[relative_path(file), line, function] for file, line, function in stack[:12]] for _, stack in watch.stacks]
+    stacks: list[list[list[object]]] = []
+
+    def show(message: object, *where: object) -> None:
+        if "called a synchronizing CUDA operation" in str(message):
+            frames = [f for f in reversed(traceback.extract_stack()) if f.filename not in (__file__, warnings.__file__)]
+            stacks.append([[relative_path(f.filename), f.lineno, f.name] for f in frames[:12]])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            step()  # type: ignore[operator]
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    return stacks
 
 
 def write(target: Path, content: bytes) -> None:

@@ -37,11 +37,6 @@ KINDS = {
     "whatif": Schema(
         "syncscan.report.whatif_json:WhatifDocument", 1, "`whatif --format json`: the step without chosen syncs."
     ),
-    "capture": Schema(
-        "syncscan.capture.table_types:CaptureDocument",
-        6,
-        "The data that a capture stores in its trace under the key `syncscan`.",
-    ),
     **features.schemas(),
 }
 """Name of the file → what it is made of."""

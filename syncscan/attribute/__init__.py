@@ -15,7 +15,6 @@ from syncscan.attribute.phase import ForwardOps, Phases
 from syncscan.attribute.source_file import OWN, SourceFiles, at_hand, kept_sources, source_files, with_excerpts
 from syncscan.attribute.source_lines import (
     PickedLines,
-    WarnedLines,
     modules,
     parse,
     path_in_program,
@@ -74,13 +73,11 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
     names: tuple[str, ...]
     """The profiler's Python frames, outermost first; empty without stacks."""
     recorded: RecordedStack | None
-    warned: tuple[Frame, ...]
-    """The stack from a warning of torch's sync debug mode, where no stack is recorded; else empty."""
 
     @cached_property
     def frames(self) -> tuple[Frame, ...]:
-        """Frames that locate the sync: recorded ones, those of a warning, or the profiler's; outermost first."""
-        return self.recorded.frames if self.recorded else self.warned or parse(self.names)
+        """Frames that locate the sync: recorded ones, or the profiler's; outermost first."""
+        return self.recorded.frames if self.recorded else parse(self.names)
 
     @cached_property
     def place(self) -> PickedLines:
@@ -110,7 +107,6 @@ class _Attributor:
         self.files = files
         self.forward = ForwardOps(trace)
         self.stacks = trace.cached(RecordedStacks)
-        self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
         self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
         self.sites: dict[tuple[Any, ...], Attribution] = {}
@@ -125,10 +121,9 @@ class _Attributor:
         forward = self.forward.of_each(points, columns.outermost)
         homes = np.where(forward == NONE, self._host_rows(points, columns), forward)
         names, recorded = self._frames_around(homes), self._recorded(columns, forward)
-        warned = self._warned(points, recorded)
-        stacks_by_key: dict[tuple[_Names, RecordedStack | None, tuple[Frame, ...]], _Stack] = {}
+        stacks_by_key: dict[tuple[_Names, RecordedStack | None], _Stack] = {}
         stacks = []
-        for parts in zip(names, recorded, warned, strict=True):
+        for parts in zip(names, recorded, strict=True):
             if parts not in stacks_by_key:
                 stacks_by_key[parts] = _Stack(*parts)
             stacks.append(stacks_by_key[parts])
@@ -203,8 +198,6 @@ class _Attributor:
         """Return the source with the candidate lines; a single candidate becomes its line, still inexact."""
         if source is None or source.exact:
             return source
-        if stack.warned:
-            return replace(source, candidates=(source.line,))
         called = (self.trace.name(forward),) if forward != NONE else ops
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
@@ -223,12 +216,6 @@ class _Attributor:
             if stack or len(self.trace.frames):
                 stacks[place] = stack
         return stacks
-
-    def _warned(self, points: Sequence[SyncPoint], recorded: Sequence[RecordedStack | None]) -> list[tuple[Frame, ...]]:
-        """Return the warning's stack for each sync point without a recorded stack; empty for the others."""
-        if not self.warned:
-            return [()] * len(points)
-        return [() if own else self.warned.of(point) for point, own in zip(points, recorded, strict=True)]
 
     def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
         """Return the use that the rule states, else what the source shows of a value that the program itself reads."""

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from syncscan.capture.imports import when_imported
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.libraries import is_library
+from syncscan.patches import when_imported
 
 MOST_EVENTS, MOST_TEXT = 1000, 1000
 """Compilations that dynamo is to remember and different events that are stored; characters of a reason."""

@@ -17,7 +17,6 @@ from typing import Any
 from syncscan.capture import device, fork, lines, lines_table
 from syncscan.capture.cupti import Attachment
 from syncscan.capture.garbage import Garbage
-from syncscan.capture.warned import Warned
 
 Json = dict[str, Any]
 
@@ -53,7 +52,6 @@ class CycleRecorder:
         self._yield_to = yield_to
         self._ended = 0
         self._profiler: Any = None
-        self._warned = Warned()
         self._garbage = Garbage()
         self._undo = ExitStack()
 
@@ -69,12 +67,10 @@ class CycleRecorder:
         self._do(self._profiler.__enter__)
         self._undo.callback(self._alone())
         self._undo.callback(lines.end)
-        self._undo.callback(self._warned.close)
         self._undo.callback(self._garbage.close)
         self._follow()
 
     def step(self) -> None:
-        self._warned.close()
         self._ended += 1
         self._do(self._profiler.step)
         self._follow()
@@ -87,7 +83,7 @@ class CycleRecorder:
         taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
         taken["collections"] = [list(collection) for collection in self._garbage.collections]
         if recording is not None:
-            taken["lines"] = lines_table.lines_table(recording, None if lines.exact() else self._warned.stacks)
+            taken["lines"] = lines_table.lines_table(recording)
             taken["events"] = [list(event) for event in recording.events]
         return profiler, taken
 
@@ -112,12 +108,8 @@ class CycleRecorder:
         """Start what records facts that the profiler can't see for the coming step: collections, and the lines."""
         if self.recording:
             self._garbage.open()
-        if device.backend() is None:
-            return
-        if self.recording:
-            lines.begin()
-        elif self._ended == self.cycle.warmup - 1 and not lines.exact():
-            self._warned.open()
+            if device.backend() is not None:
+                lines.begin()
 
     def _do(self, action: Callable[[], Any]) -> None:
         """Run an action without torch's warning that events are cleared between cycles, which some versions give."""
@@ -157,7 +149,6 @@ class CycleRecorder:
     def _forked(self) -> None:
         """Undo everything in a forked child: no recording may continue, and the profiler mustn't be touched."""
         lines.end()
-        self._warned.close()
         self._garbage.close()
         importlib.import_module("torch").autograd._enable_record_function(False)
 

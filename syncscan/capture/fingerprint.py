@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
-from syncscan.capture.imports import when_imported
 from syncscan.capture.module_calls import ModuleCalls
 from syncscan.capture.optimizer_hook import OptimizerHook
+from syncscan.patches import when_imported
 
 LOT = 19
 

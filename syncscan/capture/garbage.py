@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from syncscan.capture.imports import unseen
+from syncscan.capture.unseen import unseen
 
 SHORT_NS = 5_000
 """Shorter collections are dropped: one of the youngest generation takes 1 to 20 µs and occurs several times per step.

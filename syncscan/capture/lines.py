@@ -18,8 +18,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.capture import callbacks, device, waits_by_name
-from syncscan.capture.imports import unseen
 from syncscan.capture.stack_frames import outward
+from syncscan.capture.unseen import unseen
 
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
@@ -84,10 +84,7 @@ def exact() -> bool:
 
 
 def begin() -> None:
-    """Open a recording, unless one is open, and start the callbacks; the calling thread counts as the training one.
-
-    Without callbacks, the synchronizations that Python code asks for by name are still recorded.
-    """
+    """Open a recording, unless one is open, and start the callbacks; the calling thread counts as the training one."""
     if _state.recording is not None:
         return
     vendor = device.vendor()
@@ -98,9 +95,6 @@ def begin() -> None:
         _state.undo.callback(waits_by_name.watch_calls(on_call()))
         if lists is not None:
             _state.undo.callback(callbacks.start(lists, functions()))
-        else:
-            notes = {kind: on_sync(kind) for kind in ("device", "stream", "event")}
-            _state.undo.callback(waits_by_name.watch_synchronizations(notes))
     except BaseException:
         end()
         raise

@@ -21,7 +21,7 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 `tid` only where the autograd engine synchronized and the training thread's stack is used instead."""
 
 _HERE = Path(__file__).parent
-_OURS = tuple(str(_HERE / name) for name in ("lines.py", "waits_by_name.py", "warned.py"))
+_OURS = tuple(str(_HERE / name) for name in ("lines.py", "waits_by_name.py"))
 
 T = TypeVar("T", bound=Hashable)
 
@@ -33,17 +33,13 @@ class Interned(dict[T, int]):
         return self.setdefault(value, len(self))
 
 
-def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
+def lines_table(recording: RecordedWaits) -> Json:
     """Return the table of a recording's syncs, all JSON values.
 
     It has `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
     `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`),
     `calls` (timed by name: begin, end, tid, stack) and `looped` (indices of frames within a network whose line is in a
     loop of their function).
-
-    `warned` has native thread and stack of each of the debug mode's warnings in a step, where torch calls nobody back
-    and only the synchronizations that the program asks for by name were recorded; the table has it too then, as rows of
-    (native thread, stack).
     """
     frames: Interned[Frame] = Interned()
     looped, loops = set[int](), Loops()
@@ -69,9 +65,8 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
         [begin, end, tid, number(stack)]
         for (begin, end, tid, _), stack in zip(timed, _resolve([c[-1] for c in timed]), strict=True)
     ]
-    seen = [[tid, number(stack)] for tid, stack in warned or ()]
     return {
-        "source": "callbacks" if warned is None else "warnings",
+        "source": "callbacks",
         "columns": list(COLUMNS),
         "frames": [list(frame) for frame in frames],
         "stacks": [list(stack) for stack in stacks],
@@ -79,7 +74,6 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
         "syncs": rows,
         "calls": calls,
         "looped": sorted(looped),
-        **({"warned": seen} if warned is not None else {}),
     }
 
 

@@ -5,7 +5,7 @@ Nothing else is imported before: the process may be a launcher, a shell's helper
 
 from __future__ import annotations
 
-from syncscan.capture.imports import when_imported
+from syncscan.patches import when_imported
 
 VARIABLE = "SYNCSCAN_CHILD"
 """Environment variable with the captures to make, as JSON."""

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from syncscan.capture.imports import unseen, when_imported
+from syncscan.capture.unseen import unseen
+from syncscan.patches import when_imported
 
 ATTRIBUTE = "_compiled_call_impl"
 """Attribute that `Module.compile()` sets (torch/nn/modules/module.py, `_wrapped_call_impl`; torch 2.2 and later)."""

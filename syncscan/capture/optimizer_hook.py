@@ -16,7 +16,8 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from syncscan.capture.imports import unseen, when_imported
+from syncscan.capture.unseen import unseen
+from syncscan.patches import when_imported
 
 Hook = Callable[[Any, Any, Any], None]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
-from syncscan.capture.imports import unseen
 from syncscan.capture.stack_frames import line_of
+from syncscan.capture.unseen import unseen
 from syncscan.facts.loops import Loop
 
 NAME = "syncscan"

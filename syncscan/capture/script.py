@@ -22,13 +22,13 @@ import msgspec
 
 from syncscan.capture import fork
 from syncscan.capture.compiling import FAILED, compile_record, remember_all
-from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import Session
 from syncscan.capture.step_ends import ScopeWatch
 from syncscan.errors import SyncscanError, UsageError
+from syncscan.patches import when_imported
 
 STOPS = 3
 """Attempts to stop the script before it counts as one that catches everything, and is left alone."""

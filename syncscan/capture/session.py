@@ -26,8 +26,7 @@ from syncscan.errors import UsageError
 
 NO_DEVICE = "No GPU here: a CPU has no host-device syncs to measure. The trace only shows where the host's time goes."
 NO_CALLBACKS = (
-    "This version of torch has no usable sync callbacks: lines come from its sync debug mode, and those of explicit"
-    " synchronizations from function names."
+    "This torch has no usable sync callbacks, so lines of syncs aren't recorded: with stacks, those of functions are."
 )
 
 

@@ -31,8 +31,8 @@ from contextlib import ExitStack
 from types import CodeType, FrameType
 from typing import Any
 
-from syncscan.capture.imports import unseen
 from syncscan.capture.signals import can_handle, unwatched
+from syncscan.capture.unseen import unseen
 
 SIGNAL = int(getattr(signal, "SIGURG", 0))
 """An otherwise unused signal (it reports a socket's urgent data), and that a process ignores if it comes too late."""

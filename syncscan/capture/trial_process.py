@@ -22,13 +22,13 @@ from typing import Any
 from syncscan.capture import fork, target
 from syncscan.capture.delays import delay_copies
 from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.paced_steps import Channel, Pacer, device_name
 from syncscan.capture.plan import Demand
 from syncscan.capture.session import Session
 from syncscan.errors import SyncscanError
+from syncscan.patches import when_imported
 from syncscan.scratch import Scratch
 
 SEED = 0

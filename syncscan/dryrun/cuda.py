@@ -17,12 +17,12 @@ from typing import Any
 
 from syncscan.dryrun import stand_ins, tensor_memory
 from syncscan.dryrun.device_kinds import simulated
-from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import DryWait
 from syncscan.dryrun.tensor_memory import DEVICE
 from syncscan.dryrun.wait_table import synchronize
 from syncscan.dryrun.work_order import DEFAULT
+from syncscan.patches import Patches
 
 torch: Any = importlib.import_module("torch")
 MEMORY = 80 * 1024**3

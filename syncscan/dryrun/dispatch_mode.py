@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from syncscan.dryrun import extension_ops, tensor_memory, wait_table
 from syncscan.dryrun.copies import mark_of
 from syncscan.dryrun.device_kinds import simulated
-from syncscan.dryrun.promises import CHECKS, Check
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
@@ -49,8 +48,6 @@ class KnownOp(NamedTuple):
     effect: Effect
     rule: wait_table.Rule | None = None
     """Its row of the table of waits."""
-    check: Check | None = None
-    """The check of what it is promised, such as lengths that it doesn't add up."""
     code: Callable[..., Any] | None = None
     """Its Python code, if it is written in Python or calls functions: the ops in there are seen instead of it."""
     foreign: bool = False
@@ -107,8 +104,6 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     raise RuntimeError(_LENGTHS)
                 if name in _INDEXED and _is_host_table(args):
                     raise RuntimeError(_TABLE)
-                if op.check is not None and (broken := op.check(args, kwargs)):
-                    raise RuntimeError(broken)
                 self._waits(call, self._asked(func, op, args, kwargs) if op.foreign else op, args, kwargs)
                 if call.name in _INDEXES and name in _INDEXED:
                     _move_lists(args[1], call)
@@ -232,7 +227,6 @@ def _known_op(func: Any) -> KnownOp:
         composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
         effect=effect_of(func),
         rule=wait_table.rule_of(full),
-        check=CHECKS.get(name),
         code=extension_ops.python_code(func) if foreign else None,
         foreign=foreign,
     )

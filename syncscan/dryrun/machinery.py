@@ -19,10 +19,10 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.device_kinds import simulated
-from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import MAIN
 from syncscan.dryrun.tensor_memory import DEVICE
+from syncscan.patches import Patches
 
 torch: Any = importlib.import_module("torch")
 _LAUNCHERS = (

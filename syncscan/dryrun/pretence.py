@@ -8,9 +8,9 @@ import threading
 from contextlib import ExitStack
 
 from syncscan.dryrun.device_kinds import KINDS, DeviceKind, simulate
-from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.errors import MissingExtra, UsageError, installing
+from syncscan.patches import Patches
 
 _one_at_a_time = threading.Lock()
 

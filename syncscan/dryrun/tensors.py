@@ -9,10 +9,10 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.device_kinds import simulated
-from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession, TorchCall
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
 from syncscan.dryrun.wait_table import to_device, to_host
+from syncscan.patches import Patches
 
 torch: Any = importlib.import_module("torch")
 

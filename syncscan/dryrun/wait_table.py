@@ -10,14 +10,21 @@ Facts: torch 2.13 sources and recordings of torch 2.11 on an H200, whose measure
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.copies import is_direct
 from syncscan.dryrun.device_kinds import STAGED_BYTES, simulated
 from syncscan.dryrun.recording import DryWait
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 LONG_ROW = 2048
 """`mode` sorts rows up to this length in one kernel, longer ones with Thrust (TensorModeKernel.cu)."""
@@ -143,25 +150,10 @@ def _copy(op: DispatchedOp) -> Iterable[DryWait]:
     return copy((origin, source), goal, "aten::copy_", non_blocking=non_blocking, direct=direct)
 
 
-def _scalar(op: DispatchedOp) -> Iterable[DryWait]:
-    if _on_device(op.args[0]):
-        yield item()
-
-
 def _equal(op: DispatchedOp) -> Iterable[DryWait]:
     a, b = op.args[0], op.args[1]
     if a.shape == b.shape and a.numel() and not tensor_memory.same_memory(a, b):
         yield item("aten::equal")
-
-
-def _value_on_device(at: int, *outer: str) -> Callable[[DispatchedOp], Iterable[DryWait]]:
-    """Yield the read of a value on the device by ops that convert it to a number."""
-
-    def waits(op: DispatchedOp) -> Iterable[DryWait]:
-        if len(op.args) > at and _on_device(op.args[at]):
-            yield item(*outer)
-
-    return waits
 
 
 def _fill(op: DispatchedOp) -> Iterable[DryWait]:
@@ -213,11 +205,6 @@ def _mode(op: DispatchedOp) -> Iterable[DryWait]:
         yield synchronize("aten::mode")
 
 
-def _sparse_bmm(op: DispatchedOp) -> Iterable[DryWait]:
-    if op.args[0].is_sparse:
-        yield synchronize(op.name, call="cudaDeviceSynchronize")
-
-
 def _coalesce(op: DispatchedOp) -> Iterable[DryWait]:
     if op.args[0]._nnz() >= 2:
         yield synchronize("aten::coalesce", "aten::_coalesce")
@@ -232,11 +219,6 @@ def _normal(op: DispatchedOp) -> Iterable[DryWait]:
 def _number_arguments(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the read of a number that is a tensor on the device."""
     yield from (item(op.name) for value in (*op.args, *op.kwargs.values()) if _on_device(value))
-
-
-def _of_sparse(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
-    """Yield the waits of an op for a sparse tensor that it doesn't have for a dense one."""
-    return lambda op: waits if op.args[0].is_sparse else ()
 
 
 def _to_compressed(op: DispatchedOp) -> Iterable[DryWait]:
@@ -273,100 +255,80 @@ def _unbind(op: DispatchedOp) -> Iterable[DryWait]:
         yield to_host()
 
 
-def _of_padded(wait: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
-    """Yield the waits of an op for a nested tensor, whose lengths it needs."""
-    torch = importlib.import_module("torch")
-    return lambda op: (wait,) if op.args[0].is_nested and op.args[0].layout == torch.strided else ()
-
-
-def _always(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
-    return lambda op: waits
-
-
-def _unless_empty(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
-    """Yield the waits of an op for matrices with elements; nothing is computed for empty ones."""
-    return lambda op: waits if op.args[0].numel() else ()
-
-
-_CHECK = _always(item("aten::_linalg_check_errors"))
-_SVD = _unless_empty(to_host("aten::_linalg_svd", *_TO))
-
 Rule = Callable[[DispatchedOp], Iterable[DryWait]]
 """Yields what an op waits for."""
 
+_KINDS: dict[str, Callable[..., DryWait]] = {
+    "item": item,
+    "read": lambda *ops: read().inside(*ops),
+    "to_host": lambda *ops: to_host(*ops, *_TO),
+    "to_device": lambda *ops: to_device(*ops, *_TO),
+    "synchronize": synchronize,
+    "device_synchronize": lambda *ops: synchronize(*ops, call="cudaDeviceSynchronize"),
+}
+_ONLY: dict[str, Callable[[Any], bool]] = {
+    "": lambda tensor: True,
+    "elements": lambda tensor: bool(tensor.numel()),
+    "sparse": lambda tensor: bool(tensor.is_sparse),
+    "nested": lambda tensor: bool(tensor.is_nested) and str(tensor.layout) == "torch.strided",
+}
+
+
+def _of_row(
+    name: str,
+    kind: str,
+    ops: Sequence[str] | None = None,
+    times: int = 1,
+    only: str = "",
+    argument: int | None = None,
+) -> Rule:
+    """Return the rule of a row of `waits.toml`."""
+    waits = (_KINDS[kind](*([name.partition(".")[0]] if ops is None else ops)),) * times
+
+    def rule(op: DispatchedOp) -> Iterable[DryWait]:
+        if argument is not None:
+            return waits if len(op.args) > argument and _on_device(op.args[argument]) else ()
+        return waits if _ONLY[only](op.args[0]) else ()
+
+    return rule
+
+
+_ROWS = tomllib.loads((Path(__file__).parent / "waits.toml").read_text(encoding="utf-8"))["waits"]
+
 WAITS: dict[str, Rule] = {
+    **{name: _of_row(name, **row) for name, row in _ROWS.items()},
     # numbers
-    "aten::_local_scalar_dense": _scalar,
     "aten::equal": _equal,
-    "aten::allclose": _always(item("aten::allclose")),
-    "aten::masked_fill.Tensor": _value_on_device(2, "aten::masked_fill", "aten::masked_fill_"),
-    "aten::masked_fill_.Tensor": _value_on_device(2, "aten::masked_fill_"),
-    "aten::index_fill.int_Tensor": _value_on_device(3, "aten::index_fill", "aten::index_fill_"),
-    "aten::index_fill_.int_Tensor": _value_on_device(3, "aten::index_fill_"),
     "aten::fill_.Tensor": _fill,
     "aten::linspace": _number_arguments,
     "aten::logspace": _number_arguments,
     # copies
     "aten::copy_": _copy,
     # shapes
-    "aten::nonzero": _always(read().inside("aten::nonzero")),
-    "aten::argwhere": _always(read().inside("aten::argwhere", "aten::nonzero")),
     "aten::index.Tensor": _index,
     "aten::_unsafe_index.Tensor": _index,
     "aten::index_put": _index_put,
     "aten::index_put_": _index_put,
     "aten::_index_put_impl_": _index_put,
     "aten::_unsafe_index_put": _index_put,
-    "aten::masked_select": _always(read().inside("aten::masked_select", "aten::nonzero")),
-    "aten::masked_scatter_backward": _always(
-        read().inside("aten::masked_scatter_backward", "aten::masked_select", "aten::nonzero")
-    ),
     "aten::_unique": _unique,
     "aten::_unique2": _unique,
     "aten::unique_consecutive": _unique,
-    "aten::unique_dim": _always(synchronize("aten::unique_dim")),
-    "aten::unique_dim_consecutive": _always(synchronize("aten::unique_consecutive", "aten::unique_dim_consecutive")),
     "aten::bincount": _bincount,
     "aten::histc": _histc,
     "aten::repeat_interleave.Tensor": _repeat_interleave,
     "aten::segment_reduce": _segment_reduce,
     "aten::mode": _mode,
     "aten::_ctc_loss.Tensor": _ctc_lengths,
-    "aten::_ctc_loss": _always(*(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))),
-    "aten::_ctc_loss_backward": _always(*(to_device("aten::_ctc_loss_backward", *_TO) for _ in range(3))),
-    "torchvision::nms": _always(read().inside("torchvision::nms", "aten::masked_select", "aten::nonzero")),
     # sparse
     "aten::_coalesce": _coalesce,
-    "aten::_to_sparse": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
-    "aten::_to_sparse.sparse_dim": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
     "aten::_to_sparse_csr": _to_compressed,
     "aten::_to_sparse_csc": _to_compressed,
     "aten::_to_sparse_bsr": _to_compressed,
     "aten::_to_sparse_bsc": _to_compressed,
-    "aten::bmm": _sparse_bmm,
-    "aten::_sparse_softmax": _always(synchronize("aten::_sparse_softmax")),
-    "aten::_sparse_log_softmax": _always(synchronize("aten::_sparse_log_softmax")),
-    "aten::index_select": _of_sparse(item("aten::index_select")),
-    "aten::_sparse_sum": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
-    "aten::_sparse_sum.dim": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
     "aten::_grouped_mm": _grouped_mm,
     # nested
     "aten::unbind": _unbind,
-    "aten::to_padded_tensor": _of_padded(to_host("aten::to_padded_tensor", *_TO)),
-    # checks
-    "aten::linalg_pinv": _unless_empty(to_host("aten::linalg_pinv", "aten::_linalg_svd", *_TO)),
-    "aten::fake_quantize_per_channel_affine_cachemask": _always(
-        *(item("aten::fake_quantize_per_channel_affine") for _ in range(2))
-    ),
-    "aten::_linalg_check_errors": _CHECK,
-    "aten::_linalg_svd": _SVD,
-    "aten::_linalg_eigh": _always(item("aten::_linalg_eigh", "aten::_linalg_check_errors")),
-    "aten::linalg_eig": _always(item("aten::linalg_eig")),
-    "aten::_linalg_eigvals": _always(item("aten::linalg_eigvals", "aten::_linalg_eigvals")),
-    "aten::linalg_lstsq": _always(item("aten::linalg_lstsq", "aten::_linalg_check_errors")),
-    "aten::linalg_ldl_solve": _unless_empty(synchronize("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
-    "aten::cholesky": _unless_empty(item("aten::cholesky", "aten::_linalg_check_errors")),
-    "aten::linalg_matrix_exp": _always(read().inside("aten::linalg_matrix_exp", "aten::nonzero")),
     "aten::normal.Tensor_Tensor": _normal,
     "aten::normal.float_Tensor": _normal,
 }

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from syncscan.dryrun import tensor_memory
-from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
+from syncscan.patches import Patches
 
 Use = Callable[[Any, Any, bool], None]
 """Called with the tensor, the part of its memory that is used, as an array, and whether it is written to."""

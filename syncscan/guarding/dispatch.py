@@ -18,12 +18,21 @@ from typing import Any, Protocol
 
 from syncscan.capture import fork
 from syncscan.capture.entry_points import Function, Method, replaced
-from syncscan.capture.imports import unseen
 from syncscan.capture.stack_frames import outward
-from syncscan.capture.waits_by_name import CALLS, SYNCHRONIZATIONS
+from syncscan.capture.unseen import unseen
+from syncscan.capture.waits_by_name import CALLS
 from syncscan.guarding import blocking_copies, filters, scopes
 from syncscan.guarding.seen import in_graphs
 
+SYNCHRONIZATIONS = (
+    ("torch._C", "_cuda_synchronize", "device"),
+    ("torch._C", "_xpu_synchronize", "device"),
+    ("torch._C", "_accelerator_synchronizeDevice", "device"),
+    ("torch.xpu.Stream", "synchronize", "stream"),
+    ("torch.cuda.Event", "synchronize", "event"),
+    ("torch.xpu.Event", "synchronize", "event"),
+)
+"""Module or class, name, and awaited object. `torch.cuda.synchronize`, however imported, calls the first."""
 WARNING = "called a synchronizing"
 """Prefix of torch's warning "… CUDA operation" (c10/cuda/CUDAFunctions.cpp, unchanged from torch 1.10 to 2.14)."""
 PROTOTYPE = "Synchronization debug mode is a prototype"
@@ -155,7 +164,7 @@ def _calling(frame: FrameType | None) -> FrameType | None:
 def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:
     """Return names of torch that wait without a debug mode warning; it does warn for CUDA streams."""
     places: list[tuple[str, str, Callable[[Function], Function | Method]]]
-    places = [(path, name, _telling(kind)) for path, name, kind in SYNCHRONIZATIONS if path != "torch.cuda.Stream"]
+    places = [(path, name, _telling(kind)) for path, name, kind in SYNCHRONIZATIONS]
     return places + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in CALLS]
 
 

@@ -74,13 +74,6 @@ class TimedCall(msgspec.Struct, frozen=True, array_like=True):
     stack: Index
 
 
-class WarnedSync(msgspec.Struct, frozen=True, array_like=True):
-    """A synchronization that torch's debug mode warned about, in the order of the warnings."""
-
-    tid: Tid
-    stack: Index
-
-
 class EventCall(msgspec.Struct, frozen=True, array_like=True):
     """An event recorded on or awaited by a stream (`kind`: "record" or "wait"), as torch's callbacks reported it."""
 
@@ -116,7 +109,6 @@ class Lines(msgspec.Struct, frozen=True):
     modules: tuple[str, ...] = ()
     syncs: tuple[SyncRecord, ...] = ()
     calls: tuple[TimedCall, ...] = ()
-    warned: tuple[WarnedSync, ...] = ()
     looped: tuple[Index, ...] | None = None
     """Frames within a network whose line is in a loop of their function; None in captures before 0.2."""
 

@@ -77,7 +77,7 @@ class Scratch:
         with contextlib.ExitStack() as changes, environment.quieted(folder, temporary_folder(folder)):
             redirection = Redirection(folder, [*cache_folders(), *passed])
             changes.callback(redirection.end)
-            changes.callback(uploads.keep_back().end)
+            changes.callback(uploads.keep_back().close)
             yield redirection
 
     def written(self) -> dict[str, Path | None]:

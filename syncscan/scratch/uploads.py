@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from syncscan.scratch.imported import Replace, WhenImported
+from syncscan.patches import Patches
 
 _HUB = ("huggingface.co", "hf.co")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -33,19 +33,23 @@ _LEFT_OUT = (
 _HERE = ("", "localhost", "0.0.0.0", "::", "::1")
 
 
-def keep_back() -> WhenImported:
-    """Send nothing to the Hub that may change it from here on, from this process, until the result's `end`.
+def keep_back() -> Patches:
+    """Send nothing to the Hub that may change it from here on, from this process, until the result is closed.
 
     What goes through `requests` or `httpx`, as all of huggingface_hub does, is refused with a `PermissionError`.
     """
-    return WhenImported({"huggingface_hub.hf_api": _leave_out, "requests": _guard, "httpx": _guard})
+    patches = Patches()
+    patches.when_imported("huggingface_hub.hf_api", _leave_out)
+    for library in ("requests", "httpx"):
+        patches.when_imported(library, _guard)
+    return patches
 
 
-def _guard(module: ModuleType, replace: Replace) -> None:
+def _guard(module: ModuleType, patches: Patches) -> None:
     """Have the clients of a library refuse such requests."""
     for client in (getattr(module, name, None) for name in ("Session", "Client", "AsyncClient")):
         if client is not None:
-            replace(client, "send", _refusing(client.send))
+            patches.set(client, "send", _refusing(client.send))
 
 
 def _refusing(send: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,13 +71,13 @@ def _changes(method: str, url: str) -> bool:
     return _WRITING in parts.path or not (method.upper() in _READS or _READING.fullmatch(parts.path))
 
 
-def _leave_out(module: ModuleType, replace: Replace) -> None:
+def _leave_out(module: ModuleType, patches: Patches) -> None:
     for name in _LEFT_OUT:
         original = getattr(module.HfApi, name, None)
         if original is not None:
-            replace(module.HfApi, name, _doing_nothing(original, module))
+            patches.set(module.HfApi, name, _doing_nothing(original, module))
             if hasattr(module, name):
-                replace(module, name, getattr(module.api, name))
+                patches.set(module, name, getattr(module.api, name))
 
 
 def _doing_nothing(original: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:

@@ -77,7 +77,7 @@ def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> I
 
 @contextmanager
 def _open_again(path: str) -> Iterator[tuple[ByteStream, ValidText]]:
-    with load.open_events(path, rebuilt=True) as source:
+    with load.open_events(path) as source:
         yield source, ValidText(source, path)
 
 

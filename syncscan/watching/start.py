@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.plan import Plan
 from syncscan.capture.processes import inheriting, with_startup
 from syncscan.capture.script import ScriptRun
 from syncscan.errors import UsageError
+from syncscan.patches import when_imported
 from syncscan.watching.alarm_command import AlarmCommand
 from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, sinks_of

@@ -24,11 +24,11 @@ from typing import Any
 
 from syncscan.capture import fork
 from syncscan.capture.captured_process import program_name, ranks
-from syncscan.capture.imports import when_imported
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import clean_name
 from syncscan.errors import UsageError
+from syncscan.patches import when_imported
 from syncscan.watching.alarm import Alarms, Growth, Usual
 from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, close

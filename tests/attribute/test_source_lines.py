@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from syncscan.attribute import attribute
 from syncscan.attribute.source_lines import modules, parse, path_in_program, pick, program_root
-from syncscan.detect import detect
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
-from tests.builder import MAIN, TraceBuilder
 
 TRAIN = Frame("train.py", 10, "step")
 TENSOR = Frame("torch/_tensor.py", 1000, "unique")
@@ -149,39 +144,3 @@ def test_what_has_no_absolute_path_stays() -> None:
     assert program_root([stack("<ipython-input-3-abc>"), stack("train.py")]) == ""
     assert path_in_program("train.py", "/p") == "train.py"
     assert path_in_program("/p/a.py", "") == "/p/a.py"
-
-
-FRAMES = [["train.py", 7, "loss"], ["train.py", 9, "log"], ["torch/autograd/graph.py", 800, "_engine_run_backward"]]
-
-
-def warned(*stacks: int) -> dict[str, Any]:
-    return {
-        "lines": {
-            "source": "warnings",
-            "frames": FRAMES,
-            "stacks": [[0], [1], [2]],
-            "warned": [[MAIN, k] for k in stacks],
-        }
-    }
-
-
-def sources(metadata: dict[str, Any]) -> list[Source | None]:
-    t = TraceBuilder(syncscan=metadata)
-    for start in t.steps(2, lasts=1000):
-        t.sync("aten::nonzero", at=start + 10, wait=100)
-        t.sync("aten::item", at=start + 300, wait=100)
-        t.synchronize(at=start + 600)
-    trace = t.trace()
-    points, _ = detect(trace)
-    return [point.where.source for point in attribute(trace, points)]
-
-
-def test_the_order_tells_the_line() -> None:
-    """As many warnings as calls that warn: each gets its line, inexact; a device synchronize has none."""
-    loss, log = Source("train.py", 7, "loss", False, (7,)), Source("train.py", 9, "log", False, (9,))
-    assert sources(warned(0, 1, 2)) == [loss, log, None] * 2
-
-
-def test_another_number_tells_nothing() -> None:
-    """Where a step made more such calls than the debug mode warned of, no line is claimed."""
-    assert sources(warned(0)) == [None] * 6

@@ -209,19 +209,6 @@ def test_every_kind_of_callback_has_a_function() -> None:
     assert set(lines.functions()) == set(callbacks.REGISTRIES)
 
 
-def test_without_callbacks_the_synchronizes_that_code_asks_for_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their names, and nobody is called back."""
-    monkeypatch.setattr(device, "vendor", lambda: "cuda")
-    monkeypatch.setattr(callbacks, "switch", lambda: None)
-    monkeypatch.setattr(torch._C, "_cuda_synchronize", lambda: None, raising=False)
-    lines.begin()
-    torch._C._cuda_synchronize()
-    recording = lines.end()
-    torch._C._cuda_synchronize()
-    assert recording is not None
-    assert [sync[2] for sync in recording.syncs] == ["device"]
-
-
 @pytest.mark.bench
 def test_a_borrowed_stack_reaches_the_program_however_deep() -> None:
     """The training thread may stand far below the program's own frames; what is cut is cut once the runner's are."""

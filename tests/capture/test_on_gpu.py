@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import os
 from collections.abc import Iterator
@@ -122,40 +121,6 @@ def test_calls_that_no_callback_reports_have_their_lines(tmp_path: Path) -> None
     stacks = [[table["frames"][i] for i in table["stacks"][row[3]]] for row in table["calls"]]
     lines_here = [next(line for file, line, _ in stack if file == __file__) for stack in stacks]
     assert [line - step.__code__.co_firstlineno for line in lines_here] == [1, 2, 3]
-
-
-def test_without_callbacks_the_debug_mode_gives_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It sees the read-backs and shapes, neither device nor event synchronize, and backward from its call's line."""
-    monkeypatch.setattr(callbacks, "switch", lambda: None)
-    table = recorded(tmp_path)["syncscan"]["lines"]
-    assert table["source"] == "warnings"
-    first = reads.__code__.co_firstlineno
-    seen = [
-        next(table["frames"][i][1] - first for i in table["stacks"][stack] if table["frames"][i][0] == __file__)
-        for _, stack in table["warned"]
-    ]
-    assert set(seen) == {2, 3, 9}
-
-
-def test_without_callbacks_the_zoo_has_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The debug mode's warnings and the program's explicit calls together are the calls that callbacks see."""
-    monkeypatch.syspath_prepend(str(SAMPLES))
-    zoo = importlib.import_module("zoo")
-    step = zoo.build()
-
-    def seen(folder: Path) -> set[int | None]:
-        with profile(folder, "zoo", calibrate=2, settle=1, warmup=2, active=2, notify=lambda sentence: None) as prof:
-            while not prof.done:
-                step()
-                prof.step()
-        table = json.loads(gzip.decompress(prof.paths[0].read_bytes()))["syncscan"]["lines"]
-        ids = [row[3] for row in table["syncs"]] + [row[1] for row in table.get("warned", [])]
-        stacks = [[table["frames"][i] for i in table["stacks"][k]] for k in ids]
-        return {next((line for file, line, _ in stack if file == zoo.__file__), None) for stack in stacks}
-
-    exact = seen(tmp_path / "exact")
-    monkeypatch.setattr(callbacks, "switch", lambda: None)
-    assert seen(tmp_path / "fallback") == exact
 
 
 def test_nobody_is_called_back_after_a_capture(tmp_path: Path) -> None:

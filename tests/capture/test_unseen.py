@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 import syncscan
-from syncscan.capture import callbacks, delays, fork, lines, warned
+from syncscan.capture import callbacks, delays, fork, lines
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.garbage import Garbage
-from syncscan.capture.imports import when_imported
 from syncscan.capture.module_calls import ATTRIBUTE, ModuleCalls
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.rounds import Rounds
@@ -26,6 +25,7 @@ from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.step_ends import ScopeWatch
 from syncscan.capture.ticks import Ticks
 from syncscan.facts.loops import Loop
+from syncscan.patches import when_imported
 from tests.as_on_a_gpu import Machine, machine
 
 torch = pytest.importorskip("torch")
@@ -218,11 +218,10 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/waits_by_name.py": recording,
     "capture/callbacks.py": called_back,
     "capture/step_ends.py": watching_scopes,
-    "capture/imports.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
+    "patches.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
     "capture/fork.py": lambda: fork.in_child(lambda: None),
     "capture/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
     "capture/delays.py": delays.delay_copies,
-    "capture/warned.py": lambda: opened(warned.Warned()),
     "capture/signals.py": terminating,
     "guarding/dispatch.py": guarding,
     "guarding/filters.py": guarding,
@@ -238,7 +237,6 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "live/sampler.py": "a thread of its own looks at frames",
     "live/hooks.py": "a thread of its own looks at frames",
     "live/attaching/inside.py": "looks at frames once",
-    "scratch/imported.py": "calls functions at imports, which nothing that is compiled makes",
     "live/attaching/stuck.py": "another process looks at frames",
 }
 """Files that put something into a program's process → what opens it and returns what closes it, or why it is none."""

@@ -296,32 +296,6 @@ def test_a_promised_size_that_is_wrong_fails_with_what_a_gpu_does() -> None:
             torch.repeat_interleave(x, repeats, output_size=5)
 
 
-def test_lengths_that_are_not_checked_fail_if_they_are_wrong() -> None:
-    """A GPU would return values of other memory: `unsafe=True` skips its check."""
-    with syncscan.pretend_gpu():
-        x = torch.arange(6.0, device="cuda")
-        for lengths in ([2, 4], [0, 6], [6]):
-            torch.segment_reduce(x, "sum", lengths=torch.tensor(lengths, device="cuda"), unsafe=True)
-        for lengths in ([2, 7], [2, 3], [-1, 7]):
-            with pytest.raises(RuntimeError, match="unsafe=True skips the check"):
-                torch.segment_reduce(x, "sum", lengths=torch.tensor(lengths, device="cuda"), unsafe=True)
-
-
-def test_a_sparse_tensor_that_is_not_coalesced_as_promised_fails() -> None:
-    """A GPU would leave values of one place apart."""
-    with syncscan.pretend_gpu():
-        values = torch.ones(3, device="cuda")
-
-        def built(*places: tuple[int, int]) -> Any:
-            indices = torch.tensor(list(zip(*places, strict=True)), device="cuda")
-            return torch.sparse_coo_tensor(indices, values, (2, 4), is_coalesced=True)
-
-        assert built((0, 1), (0, 3), (1, 0)).to_dense().sum() == 3
-        for wrong in ((1, 0), (1, 0), (1, 1)), ((0, 3), (0, 1), (1, 0)):
-            with pytest.raises(RuntimeError, match="is_coalesced=True, but"):
-                built(*wrong)
-
-
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind) -> None:
     wrong, right = EXAMPLES[kind]

@@ -13,10 +13,8 @@ import pytest
 
 from syncscan import api, load
 from syncscan.errors import SyncscanError, TraceTooLarge, TraceUnreadable, UsageError
-from syncscan.viewers import annotated_copy
 from tests.builder import MAIN, TraceBuilder
 from tests.each import each
-from tests.load import reference
 
 
 def story() -> TraceBuilder:
@@ -157,38 +155,3 @@ def test_what_needs_the_events_themselves_says_so(tmp_path: Path) -> None:
         load.open_events(str(path))
     assert isinstance(raised.value, SyncscanError)
     assert raised.value.hint == "Give the original trace."
-
-
-def test_a_trace_is_made_again_of_what_was_saved(tmp_path: Path) -> None:
-    """As far as anything is made of it: read anew it is the same trace."""
-    path = saved(story(), tmp_path)
-    with load.open_events(str(path), rebuilt=True) as stream:
-        again = reference.parse(stream.read(), "again")
-    first = load.load(path)
-    for table in ("slices", "frames", "drawn_frames", "flows"):
-        one, other = getattr(first, table), getattr(again, table)
-        for column in one.__struct_fields__:
-            assert getattr(other, column).tolist() == getattr(one, column).tolist(), column
-    assert (again.strings, again.tracks) == (first.strings, first.tracks)
-
-
-def test_a_saved_analysis_is_annotated_as_its_trace_is(tmp_path: Path) -> None:
-    """The copy's analysis has the same findings."""
-    path = saved(story(), tmp_path)
-    analysis = api.analyze(path)
-    copy = tmp_path / "copy.json"
-    copy.write_bytes(b"".join(annotated_copy.annotated(analysis, str(path))))
-    assert [f.id for f in api.analyze(copy).findings] == [f.id for f in analysis.findings]
-
-
-def test_of_an_annotated_copy_a_saved_analysis_is_annotated_again(tmp_path: Path) -> None:
-    """The trace that is written anew of it has nothing of what was drawn, and a copy of the copy has it once."""
-    path = story().write(tmp_path / "trace.json")
-    copy, again, of_saved = tmp_path / "copy.json", tmp_path / "again.json", tmp_path / "of_saved.json"
-    for source, into in ((path, copy), (copy, again)):
-        into.write_bytes(b"".join(annotated_copy.annotated(api.analyze(source), str(source))))
-    stored = tmp_path / "kept.json"
-    stored.write_text(api.analyze(copy).to_saved())
-    of_saved.write_bytes(b"".join(annotated_copy.annotated(api.analyze(stored), str(stored))))
-    drawn = [text.read_text().count('"cat":"syncscan_finding"') for text in (copy, again, of_saved)]
-    assert drawn == [3, 3, 3]

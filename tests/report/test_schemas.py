@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-import msgspec
 import pytest
 
 from syncscan import api
@@ -132,20 +130,3 @@ def test_a_job_follows_its_schema() -> None:
 def test_a_proof_follows_its_schema(value: Any) -> None:
     """With a result that is the same, and one that isn't."""
     assert wrong("proof", proof_json.render(value)) == []
-
-
-class Stored(msgspec.Struct):
-    """A trace file's own key."""
-
-    syncscan: dict[str, Any] | None = None
-
-
-def test_what_captures_stored_follows_its_schema() -> None:
-    """In each recording there is, the oldest too."""
-    tables = {
-        path.name: msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Stored).syncscan
-        for path in SAMPLES.rglob("*.json.gz")
-    }
-    stored = {name: table for name, table in tables.items() if table is not None}
-    assert len(stored) > 60
-    assert {name: result for name, table in stored.items() if (result := wrong("capture", json.dumps(table)))} == {}

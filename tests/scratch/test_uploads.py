@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from syncscan.patches import Patches
 from syncscan.scratch import uploads
-from syncscan.scratch.imported import WhenImported
 from syncscan.scratch.uploads import name_connections
 
 LIBRARIES = ("huggingface_hub", "requests", "httpx")
@@ -42,7 +42,7 @@ class {name}:
 
 
 @pytest.fixture
-def kept_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WhenImported]:
+def kept_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Patches]:
     """Uploads are kept back, of libraries that stand for the real ones."""
     (tmp_path / "huggingface_hub").mkdir()
     (tmp_path / "huggingface_hub" / "__init__.py").touch()
@@ -55,13 +55,13 @@ def kept_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WhenI
         del sys.modules[name]
     changes = uploads.keep_back()
     yield changes
-    changes.end()
+    changes.close()
     for name in [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]:
         del sys.modules[name]
     sys.modules.update(before)
 
 
-def test_uploads_to_the_hub_do_nothing(kept_back: WhenImported) -> None:
+def test_uploads_to_the_hub_do_nothing(kept_back: Patches) -> None:
     """The usual ones return what they would, and downloads aren't touched."""
     hf_api = importlib.import_module("huggingface_hub.hf_api")
     assert hf_api.create_repo("me/model").repo_id == "me/model"
@@ -84,7 +84,7 @@ def test_uploads_to_the_hub_do_nothing(kept_back: WhenImported) -> None:
 )
 @pytest.mark.parametrize("client", ["requests.Session", "httpx.Client", "httpx.AsyncClient"])
 def test_only_what_reads_is_sent_to_the_hub(
-    kept_back: WhenImported, monkeypatch: pytest.MonkeyPatch, client: str, method: str, url: str, is_sent: bool
+    kept_back: Patches, monkeypatch: pytest.MonkeyPatch, client: str, method: str, url: str, is_sent: bool
 ) -> None:
     """Whichever method of huggingface_hub it comes from, or none of it."""
     monkeypatch.setenv("HF_ENDPOINT", "https://hub.example.org")
@@ -94,10 +94,10 @@ def test_only_what_reads_is_sent_to_the_hub(
         assert getattr(importlib.import_module(library), name)().send(request, timeout=3) == "sent"
 
 
-def test_what_is_kept_back_is_sent_again_at_the_end(kept_back: WhenImported) -> None:
+def test_what_is_kept_back_is_sent_again_at_the_end(kept_back: Patches) -> None:
     """In a process that goes on."""
     requests = importlib.import_module("requests")
-    kept_back.end()
+    kept_back.close()
     move = SimpleNamespace(method="POST", url="https://huggingface.co/api/repos/move")
     assert requests.Session().send(move) == "sent"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sqlite3
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 from syncscan.scratch import Scratch, landlock, sentence
-from syncscan.scratch.imported import WhenImported
 from tests.scratch.in_view import run
 
 
@@ -279,20 +277,3 @@ def test_what_holds_is_said(monkeypatch: pytest.MonkeyPatch, kind: str, version:
     monkeypatch.setattr(landlock, "version", lambda: version)
     assert sentence(kind=kind).startswith("What the program writes goes to a scratch copy")
     assert sentence(kind=kind).endswith(end)
-
-
-def test_a_library_that_is_only_looked_for_is_redirected_when_it_is_imported(folder: Path) -> None:
-    """Asking whether a module exists isn't importing it."""
-    seen: list[str] = []
-    (folder / "looked_for.py").touch()
-    sys.path.insert(0, str(folder))
-    hook = WhenImported({"looked_for": lambda module, replace: seen.append(module.__name__)})
-    try:
-        assert importlib.util.find_spec("looked_for") is not None
-        assert seen == []
-        importlib.import_module("looked_for")
-        assert seen == ["looked_for"]
-    finally:
-        hook.end()
-        sys.path.remove(str(folder))
-        sys.modules.pop("looked_for", None)

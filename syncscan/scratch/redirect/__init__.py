@@ -6,6 +6,7 @@ write outside of the scratch folder (`scratch.landlock`).
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import shutil
@@ -17,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from syncscan.patches import Patches
 from syncscan.scratch import landlock
-from syncscan.scratch.imported import Replace, WhenImported
 from syncscan.scratch.redirect import children, writers
 from syncscan.scratch.redirect.functions import FileOpen, PathFunctions
 from syncscan.scratch.redirect.redirected_tree import Originals, Tree
@@ -58,15 +59,17 @@ class Redirection:
             original: functions.by_name[name] for name, original in system.by_name.items() if name in functions.by_name
         }
         stand_ins |= {io.open: opening.open, io.open_code: opening.open_code}
-        self._imported = WhenImported(writers.actions(functions))
-        replace = self._imported.replace
+        self._patches = Patches()
+        for library in writers.FUNCTIONS:
+            self._patches.when_imported(library, functools.partial(writers.redirect, functions))
+        replace = self._patches.set
         replace(tempfile, "tempdir", str(temporary_folder(folder)))
         replace(shutil, "_use_fd_functions", False)  # of open folders, a view has only one part
         replace(subprocess.Popen, "__init__", children.popen(functions, folder, warned=not landlock.holds()))
-        install(stand_ins, replace)
+        install(stand_ins, self._patches)
 
     def end(self) -> None:
-        self._imported.end()
+        self._patches.close()
 
 
 def temporary_folder(folder: Path) -> Path:
@@ -75,8 +78,8 @@ def temporary_folder(folder: Path) -> Path:
     return temporary
 
 
-def install(stand_ins: Mapping[Callable[..., Any], Callable[..., Any]], replace: Replace) -> None:
-    """Replace functions by their identity, through `replace`, which sets an attribute."""
+def install(stand_ins: Mapping[Callable[..., Any], Callable[..., Any]], patches: Patches) -> None:
+    """Replace functions by their identity."""
     by_id = {id(original): stand_in for original, stand_in in stand_ins.items()}
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     accessor = getattr(sys.modules.get("pathlib"), "_NormalAccessor", None)  # Python 3.10 keeps the functions there
@@ -84,4 +87,4 @@ def install(stand_ins: Mapping[Callable[..., Any], Callable[..., Any]], replace:
         for name, value in list(vars(holder).items()):
             stand_in = by_id.get(id(value.__func__ if type(value) is staticmethod else value))
             if stand_in is not None:  # isinstance would ask the value
-                replace(holder, name, staticmethod(stand_in) if isinstance(holder, type) else stand_in)
+                patches.set(holder, name, staticmethod(stand_in) if isinstance(holder, type) else stand_in)

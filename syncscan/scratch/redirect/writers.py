@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
-from syncscan.scratch.imported import Action, Replace
+from syncscan.patches import Patches
 from syncscan.scratch.redirect.functions import PathFunctions
 
 WRITES, READS, EITHER = "writes", "reads", "either"
@@ -32,13 +32,9 @@ FUNCTIONS: Mapping[str, Mapping[str, str]] = {
 """Functions that take a path among their first arguments, by library, with how they use it."""
 
 
-def actions(functions: PathFunctions) -> dict[str, Action]:
-    """Return what is done with each library when it is imported."""
-    return {name: functools.partial(_redirect, functions, used) for name, used in FUNCTIONS.items()}
-
-
-def _redirect(functions: PathFunctions, functions_of: Mapping[str, str], module: ModuleType, replace: Replace) -> None:
-    for dotted, does in functions_of.items():
+def redirect(functions: PathFunctions, module: ModuleType, patches: Patches) -> None:
+    """Have the functions of a library that was just imported get the paths of copies."""
+    for dotted, does in FUNCTIONS[module.__name__].items():
         holder: Any = module
         *outer, name = dotted.split(".")
         for part in outer:
@@ -49,7 +45,7 @@ def _redirect(functions: PathFunctions, functions_of: Mapping[str, str], module:
         bound = isinstance(holder, type) and isinstance(original, (staticmethod, classmethod, BuiltinFunctionType))
         call = getattr(holder, name) if bound else original
         stand_in = _with_copies(functions, call, does, skip=isinstance(holder, type) and not bound)
-        replace(holder, name, staticmethod(stand_in) if bound else stand_in)
+        patches.set(holder, name, staticmethod(stand_in) if bound else stand_in)
 
 
 def _with_copies(functions: PathFunctions, call: Callable[..., Any], does: str, *, skip: bool) -> Callable[..., Any]:

@@ -1,15 +1,16 @@
-"""An action that waits for a module."""
+"""Changes that wait for a module."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from syncscan.capture.imports import when_imported
+from syncscan.patches import Patches, when_imported
 
 NAME = "a_module_that_comes_later"
 
@@ -47,3 +48,14 @@ def test_it_can_be_called_off() -> None:
     when_imported(NAME, lambda module: seen.append(module.value))()
     importlib.import_module(NAME)
     assert seen == []
+
+
+def test_a_module_that_is_only_looked_for_is_changed_when_it_is_imported() -> None:
+    """Asking whether a module exists isn't importing it; afterwards it has a loader as any other."""
+    with Patches() as patches:
+        patches.when_imported(NAME, lambda module, patches: patches.set(module, "value", 2))
+        assert importlib.util.find_spec(NAME) is not None
+        module = importlib.import_module(NAME)
+        assert module.value == 2
+        assert "exec_module" not in vars(module.__loader__)
+    assert module.value == 1
