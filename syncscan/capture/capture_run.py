@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncscan.capture import cupti, cycle_recorder, device, lines, write
+from syncscan.capture import cycle_recorder, device, lines, write
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
@@ -70,7 +70,6 @@ class CaptureRun:
         self._active_from = 0
         self._cycles = 0
         self._calibration: StepTimer | None = None
-        self._undisturbed = True
         self._recorder: CycleRecorder | None = None
         self._sampling: Sampling | None = None
         self._watch = RunWatch(sampled=order.plan.sample > 0)
@@ -187,7 +186,6 @@ class CaptureRun:
             "unprofiled_step_us": None,
             "calibrated_steps": 0,
             **self._timed(),
-            "device_drained": True,
             "first_step": self._first,
             "notes": list(self._notes),
             **taken,
@@ -202,12 +200,9 @@ class CaptureRun:
             return {}
         return {
             "unprofiled_step_us": times.typical,
-            "unprofiled_quartiles_us": times.quartiles,
             "unprofiled_mean_us": times.mean,
             "unprofiled_steps_us": [round(us, 3) for us in times.each],
             "unprofiled_period": times.period,
-            "unprofiled_clock": times.clock,
-            "unprofiled_undisturbed": self._undisturbed,
             "calibrated_steps": self.order.plan.calibrate,
         }
 
@@ -224,7 +219,6 @@ class CaptureRun:
             self._first = self.began + self.ended
             self._active_from = self._watch.steps
         if phase is StepPurpose.CALIBRATE:
-            self._undisturbed = not cupti.stays_attached and not cycle_recorder.profiling()
             self._calibration = StepTimer(self._left)
         elif phase is StepPurpose.SAMPLE:
             self._start_sampling()

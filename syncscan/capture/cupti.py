@@ -35,8 +35,6 @@ PATIENCE_S = 1.0
 
 _TASKS = Path("/proc/self/task")
 
-stays_attached = False
-"""Whether a capture of this process has left CUPTI attached: later timings are slower than without it."""
 _variable_is_ours = False
 """Whether a capture has set TEARDOWN_CUPTI in the environment."""
 
@@ -88,16 +86,11 @@ class Attachment:
         The variable has to stay set until then: kineto reads it again after detaching, and attaches again without it.
         If kineto hasn't read it in time, it stays set until the next profiler begins.
         """
-        global stays_attached
         if not self._stopping:
             return
-        detached = False
         try:
-            if self.kept is None:
-                self.kept = self._wait()
-                detached = self.kept is None
+            self.kept = self.kept or self._wait()
         finally:
-            stays_attached = stays_attached or not detached
             if self.kept is None:
                 _withdraw()
 

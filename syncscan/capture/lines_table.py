@@ -15,11 +15,6 @@ from syncscan.model.libraries import calls_modules
 
 Json = dict[str, Any]
 
-COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
-"""Columns of `syncs`: begin (epoch ns); native thread; "stream", "device" or "event"; indices into `stacks` and
-`modules`, -1 for none; the stream's or event's address, 0 for none; the thread of the stack, which differs from
-`tid` only where the autograd engine synchronized and the training thread's stack is used instead."""
-
 _HERE = Path(__file__).parent
 _OURS = tuple(str(_HERE / name) for name in ("lines.py", "waits_by_name.py"))
 
@@ -36,10 +31,10 @@ class Interned(dict[T, int]):
 def lines_table(recording: RecordedWaits) -> Json:
     """Return the table of a recording's syncs, all JSON values.
 
-    It has `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
-    `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`),
-    `calls` (timed by name: begin, end, tid, stack) and `looped` (indices of frames within a network whose line is in a
-    loop of their function).
+    It has `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first), `modules`
+    (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows as in
+    `model.capture.SyncRecord`), `calls` (timed by name: begin, end, tid, stack) and `looped` (indices of frames within
+    a network whose line is in a loop of their function).
     """
     frames: Interned[Frame] = Interned()
     looped, loops = set[int](), Loops()
@@ -67,7 +62,6 @@ def lines_table(recording: RecordedWaits) -> Json:
     ]
     return {
         "source": "callbacks",
-        "columns": list(COLUMNS),
         "frames": [list(frame) for frame in frames],
         "stacks": [list(stack) for stack in stacks],
         "modules": list(modules),

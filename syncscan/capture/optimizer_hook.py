@@ -9,6 +9,7 @@ so the process has one, and where dynamo has compiled anything, it stays when no
 from __future__ import annotations
 
 import enum
+import gc
 import importlib
 import sys
 import weakref
@@ -77,6 +78,12 @@ class _TorchHook:
 
 
 _BEFORE, _AFTER = _TorchHook("pre"), _TorchHook("post")
+
+
+def has_optimizer() -> bool:
+    """Return whether the program has made an optimizer, which may step later."""
+    kind = importlib.import_module("torch.optim").Optimizer
+    return any(issubclass(type(thing), kind) for thing in gc.get_objects())
 
 
 def _compiled() -> bool:

@@ -8,8 +8,6 @@ repeats. Where Python can't tell of a loop's rounds, the module that the loop ca
 from __future__ import annotations
 
 import contextlib
-import gc
-import importlib
 import sys
 import threading
 import time
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from syncscan.capture import device
 from syncscan.capture.module_calls import ModuleCalls
+from syncscan.capture.optimizer_hook import has_optimizer
 from syncscan.capture.rounds import Rounds, can_watch
 from syncscan.capture.stack_frames import of_program, outward
 from syncscan.facts.loops import Loop, Loops
@@ -125,7 +124,7 @@ class Repeats:
             return False
         if not self._asked:
             self._asked = True
-            if _optimizers():
+            if has_optimizer():
                 self._patience = PATIENT_S
                 return False
         return True
@@ -252,8 +251,3 @@ def _work() -> int:
     with contextlib.suppress(Exception):
         return int(device.backend().memory_stats().get("allocation.all.allocated", 0))
     return 0
-
-
-def _optimizers() -> bool:
-    kind = importlib.import_module("torch.optim").Optimizer
-    return any(issubclass(type(thing), kind) for thing in gc.get_objects())

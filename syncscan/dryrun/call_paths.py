@@ -5,17 +5,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from syncscan.capture.stack_frames import RUNNER, outward
 from syncscan.dryrun.recording import Frame, Stack
 from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import is_library
 
 _HERE = str(Path(__file__).parent)
-_RUNNER = str(Path(__file__).parent.parent / "capture" / "main_script.py")
 _STARTERS = ("<frozen runpy>", "runpy.py")
 _ENGINE = ("_engine_run_backward", "torch/autograd/graph.py")
 _WRAPPER = str(Path("torch", "_dynamo", "eval_frame.py"))
@@ -80,7 +79,7 @@ class CallPaths:
 
     def _now(self) -> CallPath:
         frames = _program_frames(sys._getframe(1))[::-1]
-        first = max((k + 1 for k, (code, _, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
+        first = max((k + 1 for k, (code, _, _) in enumerate(frames) if code.co_filename == RUNNER), default=-1)
         if first < 0:
             first = self._outside
         while first < len(frames) and frames[first][0].co_filename in _STARTERS:
@@ -90,13 +89,7 @@ class CallPaths:
 
 
 def _program_frames(frame: FrameType) -> list[tuple[CodeType, int, int]]:
-    return [(f.f_code, f.f_lineno, f.f_lasti) for f in _outward(frame) if not _is_ours(f.f_code.co_filename)]
-
-
-def _outward(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    return [(f.f_code, f.f_lineno, f.f_lasti) for f in outward(frame) if not _is_ours(f.f_code.co_filename)]
 
 
 def _is_ours(file: str) -> bool:
@@ -121,9 +114,9 @@ class Stacks:
         root: Any = None
         inside: int | None = None
         ours = True
-        for frame in _outward(sys._getframe(1)):
+        for frame in outward(sys._getframe(1)):
             code, file = frame.f_code, frame.f_code.co_filename
-            if file == _RUNNER:
+            if file == RUNNER:
                 break
             if code is self._call:
                 root = frame.f_locals.get("self")
@@ -140,4 +133,4 @@ class Stacks:
 
 def is_programs_own(file: str) -> bool:
     """Return whether a file is the program's rather than a library's or the dry run's."""
-    return not _is_ours(file) and file != _RUNNER and not is_library(file)
+    return not _is_ours(file) and file != RUNNER and not is_library(file)

@@ -9,7 +9,6 @@ frames of some sixty.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import inspect
 import time
@@ -19,6 +18,8 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from syncscan.capture.optimizer_hook import OptimizerHook, has_optimizer
+from syncscan.capture.stack_frames import line_of
 from syncscan.facts.loops import Loop, Loops
 from syncscan.model.libraries import package_of
 
@@ -136,7 +137,7 @@ class ProgramRounds:
         code = moved.frame.f_code
         key = id(code), moved.before, moved.now
         if key not in self._returns:
-            was_in = _line_of(code, moved.before)
+            was_in = line_of(code, moved.before)
             loops = [loop for loop in self._loops_around(code, moved.now) if loop.holds(was_in)]
             self._returns[key] = code, RepeatedLoop(code, loops[-1]) if loops else None
         return self._returns[key][1]
@@ -146,7 +147,7 @@ class ProgramRounds:
         key = id(code), instruction
         if key not in self._around:
             own = package_of(code.co_filename) not in ("torch", "triton", "python")
-            loops = self._loops.around(code.co_filename, _line_of(code, instruction)) if own else []
+            loops = self._loops.around(code.co_filename, line_of(code, instruction)) if own else []
             self._around[key] = code, [loop for loop in loops if loop.first >= code.co_firstlineno]
         return self._around[key][1]
 
@@ -161,7 +162,7 @@ class ProgramRounds:
         repeated = next((loop for loop in running if self._rounds[loop] >= ENOUGH), None)
         if repeated is None:
             return
-        if patience is ALONE and _optimizers():
+        if patience is ALONE and has_optimizer():
             self._patience = BESIDE_OPTIMIZER
             return
         self.repeated = repeated
@@ -173,17 +174,6 @@ class ProgramRounds:
             if frame.f_code is self._layer and not layers:
                 return
             yield from (RepeatedLoop(frame.f_code, loop) for loop in self._loops_around(frame.f_code, instruction))
-
-
-def _line_of(code: CodeType, at: int) -> int:
-    """Return the line of an instruction; the function's first where it has none."""
-    lines = (line for begin, end, line in code.co_lines() if begin <= at < end and line is not None)
-    return next(lines, code.co_firstlineno)
-
-
-def _optimizers() -> bool:
-    kind = importlib.import_module("torch.optim").Optimizer
-    return any(issubclass(type(thing), kind) for thing in gc.get_objects())
 
 
 SETTING_UP = frozenset("__init__ reset_parameters _init_weights init_weights load_state_dict _apply".split())
@@ -269,8 +259,7 @@ class RunningFrames:
 @contextmanager
 def after_steps(call: Callable[[Any], None]) -> Iterator[None]:
     """Call `call` with each optimizer that has made a step, while this is open."""
-    register = importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook
-    hook = register(lambda optimizer, args, kwargs: call(optimizer))
+    hook = OptimizerHook(lambda optimizer, args, kwargs: call(optimizer))
     try:
         yield
     finally:

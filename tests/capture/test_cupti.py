@@ -23,7 +23,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "drain", lambda: None)
     monkeypatch.delenv(cupti.TEARDOWN, raising=False)
     monkeypatch.delenv(cupti.LAZY, raising=False)
-    monkeypatch.setattr(cupti, "stays_attached", False)
     monkeypatch.setattr(cupti, "_variable_is_ours", False)
 
 
@@ -49,7 +48,6 @@ def test_the_variable_stands_until_kineto_has_let_go() -> None:
     assert stopped(attachment) == "1"
     assert attachment.kept is None
     assert cupti.TEARDOWN not in os.environ
-    assert not cupti.stays_attached
 
 
 def test_a_kineto_that_does_not_let_go_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +56,6 @@ def test_a_kineto_that_does_not_let_go_is_not_waited_for_for_ever(monkeypatch: p
     attachment = cupti.Attachment()
     assert stopped(attachment, lets_go=False) is None
     assert "hadn't detached it" in str(attachment.kept)
-    assert cupti.stays_attached
     assert os.environ[cupti.TEARDOWN] == "1"
 
 
@@ -92,7 +89,6 @@ def test_a_device_that_fails_while_it_is_waited_for_leaves_the_environment(monke
     with pytest.raises(RuntimeError, match="CUDA error"):
         stopped(attachment, lets_go=False)
     assert cupti.TEARDOWN not in os.environ
-    assert cupti.stays_attached
 
 
 def test_a_new_thread_of_python_s_is_not_taken_for_kineto_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +111,6 @@ def test_where_threads_are_not_listed_it_is_kept(monkeypatch: pytest.MonkeyPatch
     assert cupti.TEARDOWN not in os.environ
     attachment.release()
     assert "doesn't list its threads" in str(attachment.kept)
-    assert cupti.stays_attached
 
 
 def test_a_profiler_that_never_started_leaves_nothing() -> None:
@@ -150,7 +145,6 @@ def test_it_is_kept_where_letting_go_is_not_safe_or_not_wanted(
     attachment.release()
     assert reason in str(attachment.kept) if reason else attachment.kept is None
     assert {name: os.environ[name] for name in (cupti.TEARDOWN, cupti.LAZY) if name in os.environ} == variables
-    assert cupti.stays_attached == (reason is not None)
 
 
 def test_without_cuda_there_is_nothing_to_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,6 @@ def process() -> dict[str, Any]:
         "wakeup": _wakeup(),
         "recording": lines._state.recording,
         "collections": list(gc.callbacks),
-        "cupti": cupti.stays_attached,
         "session": (Session.running, Session.opened),
     }
 

@@ -162,11 +162,8 @@ def test_after_a_profiler_of_the_program_s_own_the_device_is_recorded(tmp_path: 
 
 
 @pytest.mark.parametrize("steps", [4, 5, 6, 20])
-def test_cupti_is_let_go_after_a_profiler_of_the_program_s_own(
-    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cupti_is_let_go_after_a_profiler_of_the_program_s_own(steps: int, tmp_path: Path) -> None:
     """Which had attached it; the capture ends while the profiler warms up, in a recorded step, or by itself."""
-    monkeypatch.setattr(cupti, "stays_attached", False)
     x = torch.randn(64, 64, device="cuda")
     with torch.profiler.profile():
         (x @ x).sum().item()
@@ -175,7 +172,6 @@ def test_cupti_is_let_go_after_a_profiler_of_the_program_s_own(
             (x @ x).sum().item()
             prof.step()
     assert len(prof.paths) == (steps >= 6)
-    assert not cupti.stays_attached
     assert cupti.TEARDOWN not in os.environ
 
 
@@ -206,8 +202,6 @@ def test_the_unprofiled_step_is_timed_by_the_device(tmp_path: Path) -> None:
         while not prof.done:
             torch.mm(big, big)
             prof.step()
-    own = json.loads(gzip.decompress(prof.paths[0].read_bytes()))["syncscan"]
-    assert own["unprofiled_clock"] == "device"
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     for _ in range(10):

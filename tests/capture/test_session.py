@@ -73,7 +73,7 @@ def test_the_trace_says_how_it_was_made(tmp_path: Path) -> None:
     table = read(prof.paths[0])["syncscan"]
     assert table["schema"] == "syncscan.capture/1"
     assert table["unprofiled_step_us"] == prof.step_us
-    assert (table["calibrated_steps"], table["device_drained"], table["unfinished_step"]) == (2, True, None)
+    assert (table["calibrated_steps"], table["unfinished_step"]) == (2, None)
 
 
 def test_the_unprofiled_step_is_timed(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ while True:
 """
 
 
-OPTIMIZERS = program_steps._optimizers
+OPTIMIZERS = program_steps.has_optimizer
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count ops alone, which differ on no machine, and leave out optimizers that other tests have left."""
     monkeypatch.setattr(program_steps, "ALONE", Patience(0, 60, math.inf))
     monkeypatch.setattr(program_steps, "BESIDE_OPTIMIZER", Patience(0, 2_000, math.inf))
-    monkeypatch.setattr(program_steps, "_optimizers", lambda: False)
+    monkeypatch.setattr(program_steps, "has_optimizer", lambda: False)
 
 
 def dryrun(path: Path, source: str, *args: str) -> Any:
@@ -88,7 +88,7 @@ def test_a_rollout_before_the_first_optimizer_step_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An optimizer that exists may step yet."""
-    monkeypatch.setattr(program_steps, "_optimizers", OPTIMIZERS)
+    monkeypatch.setattr(program_steps, "has_optimizer", OPTIMIZERS)
     trained = ENDLESS.replace("while True:\n", "optimizer = torch.optim.SGD(layers.parameters())\nwhile True:\n")
     trained += "    net(torch.ones(1, 4, device='cuda')).sum().backward()\n    optimizer.step()\n"
     document = dryrun(tmp_path / "mine.py", trained)
