@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from syncscan.capture.optimizer_hook import OptimizerHook, has_optimizer
+from syncscan.capture.optimizer_hook import has_optimizer
 from syncscan.capture.stack_frames import line_of
 from syncscan.facts.loops import Loop, Loops
 from syncscan.model.libraries import package_of
@@ -259,7 +259,8 @@ class RunningFrames:
 @contextmanager
 def after_steps(call: Callable[[Any], None]) -> Iterator[None]:
     """Call `call` with each optimizer that has made a step, while this is open."""
-    hook = OptimizerHook(lambda optimizer, args, kwargs: call(optimizer))
+    register = importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook
+    hook = register(lambda optimizer, args, kwargs: call(optimizer))
     try:
         yield
     finally:
