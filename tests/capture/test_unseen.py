@@ -233,11 +233,11 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/repeats.py": "a thread of its own looks at frames",
     "capture/lines.py": "looks at frames in callbacks",
     "capture/usage.py": "a thread of its own looks at frames",
-    "live/watch.py": "a thread of its own looks at frames",
-    "live/sampler.py": "a thread of its own looks at frames",
-    "live/hooks.py": "a thread of its own looks at frames",
-    "live/attaching/inside.py": "looks at frames once",
-    "live/attaching/stuck.py": "another process looks at frames",
+    "watching/watch.py": "a thread of its own looks at frames",
+    "watching/sampler.py": "a thread of its own looks at frames",
+    "watching/hooks.py": "a thread of its own looks at frames",
+    "watching/attaching/inside.py": "looks at frames once",
+    "watching/attaching/stuck.py": "another process looks at frames",
 }
 """Files that put something into a program's process → what opens it and returns what closes it, or why it is none."""
 
