@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from syncscan import api
+from syncscan import api, features
 from syncscan.api import RuleDoc
 from syncscan.cli import all_commands, group
-from syncscan.fixing.rule_notes import section as fixes
 
 PACKAGE = Path(__file__).parent.parent / "syncscan"
 DOCS = Path(__file__).parent
@@ -40,8 +39,12 @@ def pages() -> dict[str, str]:
 def _rule_pages() -> Iterator[tuple[str, str]]:
     for folder, rules in (("rules", api.rules()), ("habits", api.habit_rules())):
         for rule in rules:
-            yield f"{folder}/{rule.id}.md", api.explanation(rule.id) + fixes(rule.id)
+            yield f"{folder}/{rule.id}.md", api.explanation(rule.id) + _notes(rule.id)
         yield f"tables/{folder}.md", "\n".join(_rule_table(folder, rules)) + "\n"
+
+
+def _notes(rule: str) -> str:
+    return "".join(notes(rule) for notes in features.offered("rule_notes"))
 
 
 def _rule_table(folder: str, rules: Iterable[RuleDoc]) -> Iterator[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -22,17 +21,9 @@ from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.fleet import Fleet
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
-from syncscan.model.view import matches
-
-if TYPE_CHECKING:
-    from syncscan.gate import Baseline
-    from syncscan.gate.differences import Diff
-    from syncscan.gate.verdict import Allowance, CheckVerdict, Rules
-    from syncscan.lint.warning import LintResult
 
 Progress = Callable[[int, int], None]
 
@@ -198,94 +189,6 @@ def _frequent(finding: Finding) -> tuple[bool, float]:
     return finding.severity is Severity.INFO, -finding.per_step
 
 
-def liken(dry: Analysis, recording: Analysis) -> Analysis:
-    """Sort a dry run's findings by their cost in a recording of the same code, of the same or another size.
-
-    Args:
-        dry: the trace of a dry run (`pretend_gpu`).
-        recording: of `analyze`. Its figures are taken as they are: nothing is scaled from one size to another.
-
-    Returns:
-        The dry run's analysis with its `likeness`.
-
-    Raises:
-        UsageError: the first is no dry run, or the second is one.
-    """
-    if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
-        raise UsageError("Expected a dry run and a recording.", "Give a trace recorded on a GPU.")
-    from syncscan import gate
-
-    return gate.liken(dry, recording)
-
-
-def diff(before: Iterable[Analysis] | Fleet, after: Iterable[Analysis] | Fleet) -> Diff:
-    """Return the differences between two states of a program or job: places added, removed or changed, and the step.
-
-    Args:
-        before: recordings of the earlier state; several, of the same code, tell noise from change. Or a job.
-        after: those of the later state.
-
-    Raises:
-        UsageError: one of the states has no recording, or only one of the two is a job.
-    """
-    from syncscan import gate
-
-    if isinstance(before, Fleet) and isinstance(after, Fleet):
-        return gate.diff_jobs(before, after)
-    if isinstance(before, Fleet) or isinstance(after, Fleet):
-        raise UsageError("A job can only be compared with a job.")
-    sides = tuple(before), tuple(after)
-    if not all(sides):
-        raise UsageError("A diff needs at least one recording of each state.")
-    return gate.diff(*sides)
-
-
-def check(
-    checked: Analysis | Fleet,
-    rules: Rules,
-    baseline: Baseline | None = None,
-    today: datetime.date | None = None,
-    source_roots: Sequence[str] = (),
-) -> CheckVerdict:
-    """Check a recording or a job against its project's limits, with exceptions from rules, comments and a baseline.
-
-    Args:
-        checked: the analysis of the recording, or the job.
-        rules: the rules, as `gate.read_config` gives them.
-        baseline: the known syncs.
-        today: the day on which exceptions have to count; by default this one.
-        source_roots: as `analyze` takes them: where comments are looked for, besides the working directory.
-
-    Raises:
-        UsageError: a source root is no folder; or a limit is by owner, which a job doesn't tell.
-    """
-    from syncscan import gate
-
-    saved = checked.trace.info.kept if isinstance(checked, Analysis) else None
-    files = SourceFiles(saved=saved.sources) if saved else source_files(source_roots)
-    return gate.check(checked, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
-
-
-def lint(
-    paths: Iterable[str], allowed: Sequence[Allowance] = (), *, select: Sequence[str] = (), ignore: Sequence[str] = ()
-) -> LintResult:
-    """Find possible syncs in source files, which are neither run nor imported.
-
-    Args:
-        paths: Python files, notebooks, folders, `-` for standard input.
-        allowed: the project's exceptions.
-        select: globs of rules; without any, all.
-        ignore: globs of rules.
-    """
-    from syncscan import gate
-    from syncscan.lint import lint as lint_files
-
-    linted = gate.exempt(lint_files(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
-    chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
-    shown = tuple(g for g in chosen if not matches(g.rule, ignore))
-    return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
-
-
 def missing(trace: Trace) -> tuple[str, ...]:
     """Return sentences on data that this trace is missing and what to do about it, and the notes of its capture."""
     present = {category for category in Category if trace.is_category(category).any()}
@@ -357,13 +260,9 @@ __all__ = [
     "analyze",
     "analyze_pretended",
     "analyze_trace",
-    "check",
-    "diff",
     "explanation",
     "find",
     "habit_rules",
-    "liken",
-    "lint",
     "missing",
     "preamble_of",
     "rule_ids",

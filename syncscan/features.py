@@ -13,7 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FEATURES = ("fixing", "proof", "gate", "dryrun", "viewers", "fleet", "lint", "watching", "serving")
+FEATURES = (
+    *("fixing", "proof", "gate", "dryrun", "viewers", "fleet", "lint", "watching", "serving"),
+    *("guarding", "testing", "integrations"),
+)
 """Folders of the rooms, in the order in which `--help` lists their commands."""
 
 
@@ -35,7 +38,9 @@ class Room(NamedTuple):
 
     `commands` and `more` are names of commands with their lines in `--help`, the first above the second; `NAME_command`
     is a command's module. `readers` are those that run no program of the user's, `in_process` those that run one in
-    their own process. `needs` names rooms without which this one offers nothing.
+    their own process. `needs` names rooms without which this one offers nothing. `rule_notes` and `changes` are
+    functions, as `MODULE:NAME`: of a rule's id, for a section of its page, and of an analysis and a file of
+    `fix --format json`, for the analysis with these changes at its findings.
     """
 
     commands: Mapping[str, str] = {}
@@ -44,6 +49,8 @@ class Room(NamedTuple):
     in_process: frozenset[str] = frozenset()
     schemas: Mapping[str, Schema] = {}
     needs: tuple[str, ...] = ()
+    rule_notes: str = ""
+    changes: str = ""
 
 
 @functools.cache
@@ -73,6 +80,11 @@ def command_modules() -> dict[str, str]:
 def schemas() -> dict[str, Schema]:
     """Return the schemas of all rooms, by name."""
     return {name: schema for room in rooms().values() for name, schema in room.schemas.items()}
+
+
+def offered(what: str) -> list[Any]:
+    """Return the functions that rooms offer under this name, imported."""
+    return [imported(place) for room in rooms().values() if (place := getattr(room, what))]
 
 
 def imported(place: str) -> Any:

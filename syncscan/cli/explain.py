@@ -49,16 +49,15 @@ def _lines(rules: Sequence[RuleDoc], longest: int) -> list[str]:
 
 
 def _page(name: str, trace: str | None) -> str:
-    """Return the page as Markdown, with the section about `syncscan fix` of its rule."""
-    from syncscan import api
+    """Return the page as Markdown, with what rooms say about its rule."""
+    from syncscan import api, features
     from syncscan.cli.analysis_options import AnalysisOptions
-    from syncscan.fixing.rule_notes import section
 
     analysis = AnalysisOptions().analysis_of(trace) if trace is not None else None
     warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
     heading = re.search(r"^# ([\w-]+): ", text, re.M)
-    return text + (section(heading[1]) if heading else "")
+    return text + "".join(notes(heading[1]) for notes in features.offered("rule_notes") if heading)
 
 
 def _render(markdown: str) -> str:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscan import features
+from syncscan.errors import UsageError
+
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
@@ -21,7 +24,9 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
     """Return an analysis with the changes of a file, if there is one, at its findings."""
     if fixes is None:
         return analysis
-    from syncscan.fixing import document
-    from syncscan.fixing.suggestions import suggest
-
-    return suggest(analysis, document.read(fixes))
+    offered = features.offered("changes")
+    if not offered:
+        raise UsageError("--fixes needs syncscan fix, which isn't installed.", "Leave it out.")
+    for with_changes in offered:
+        analysis = with_changes(analysis, fixes)
+    return analysis

@@ -153,10 +153,10 @@ class Pretended:
             UsageError: the block hasn't ended, or this is the recording of a dry run.
             TraceNotFound, TraceEmpty, TraceUnreadable: the recording can't be read.
         """
-        from syncscan import api
+        from syncscan import api, gate
         from syncscan.model.analysis import Analysis as AnalysisType
 
-        return api.liken(self.analysis, recording if isinstance(recording, AnalysisType) else api.analyze(recording))
+        return gate.liken(self.analysis, recording if isinstance(recording, AnalysisType) else api.analyze(recording))
 
     @property
     def coverage(self) -> tuple[str, ...]:

@@ -8,12 +8,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from syncscan.fixing import document
 from syncscan.fixing.edits import Clash, Edit, applied
 from syncscan.fixing.patch_builder import unified
 from syncscan.fixing.source_text import Text, read
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, SourceEdit, Suggested
+
+
+def with_changes(analysis: Analysis, fixes: str) -> Analysis:
+    """Return an analysis with the changes of a file, as `fix --format json` writes it, at its findings."""
+    return suggest(analysis, document.read(fixes))
 
 
 def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
-from syncscan.gate.comparison import diff, diff_jobs
+from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.races import KINDS as RACES
 from syncscan.gate.recording_costs import liken
 from syncscan.gate.written import Written
-from syncscan.lint.allowed_warnings import exempt
 
 __all__ = [
     "DEFAULT",
@@ -20,8 +19,6 @@ __all__ = [
     "baseline_of",
     "check",
     "diff",
-    "diff_jobs",
-    "exempt",
     "found_from",
     "liken",
     "limit_of",

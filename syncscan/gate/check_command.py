@@ -15,7 +15,7 @@ from syncscan.cli.output import deliver, drawn, refuse, say, warn
 from syncscan.cli.result_options import result_options
 from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
-from syncscan.fleet.job import fleet_from, is_saved
+from syncscan.gate.job_given import is_job, job_of
 
 if TYPE_CHECKING:
     from syncscan.gate import Baseline
@@ -67,9 +67,9 @@ def command(
     With --fleet or a saved job (NAME.fleet.json), the rank with the most syncs or the longest wait counts, and shares
     are relative to the job's step.
     """
-    from syncscan import api
+    from syncscan import api, gate
 
-    of_job = fleet or is_saved(traces)
+    of_job = is_job(fleet, traces)
     rules = _rules(syncs, races, limit, baseline, of_job)
     paths = traces if of_job else tuple(api.find(traces))
     if form == "sarif" and (of_job or len(paths) > 1):
@@ -80,9 +80,9 @@ def command(
         raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *paths)
     known = _known(rules.baseline, update_baseline)
-    checked = [fleet_from(paths, analysis_options)] if of_job else _recordings(paths, analysis_options)
+    checked = [job_of(paths, analysis_options)] if of_job else _recordings(paths, analysis_options)
     roots = analysis_options.source_root or ()
-    verdicts = [api.check(each, rules, known, source_roots=roots) for each in checked]
+    verdicts = [gate.check(each, rules, known, source_roots=roots) for each in checked]
     if update_baseline:
         _update(rules.baseline, checked, verdicts)
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from syncscan.errors import UsageError
 from syncscan.gate.baseline import MORE
 from syncscan.gate.differences import (
     Diff,
@@ -38,19 +39,31 @@ CHANCE = 0.05
 _ORDER = (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE, SiteStatus.OCCASIONAL, SiteStatus.SAME)
 
 
-def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
-    result = _compared(Recordings(before), Recordings(after))
-    different = unrelated(before, after, result.changes)
+def diff(before: Iterable[Analysis] | Fleet, after: Iterable[Analysis] | Fleet) -> Diff:
+    """Return the differences between two states of a program or job: places added, removed or changed, and the step.
+
+    Args:
+        before: recordings of the earlier state; several, of the same code, tell noise from change. Or a job.
+        after: those of the later state.
+
+    Raises:
+        UsageError: one of the states has no recording, or only one of the two is a job.
+    """
+    if isinstance(before, Fleet) and isinstance(after, Fleet):
+        return _compared(JobState(before), JobState(after))
+    if isinstance(before, Fleet) or isinstance(after, Fleet):
+        raise UsageError("A job can only be compared with a job.")
+    sides = tuple(before), tuple(after)
+    if not all(sides):
+        raise UsageError("A diff needs at least one recording of each state.")
+    result = _compared(*map(Recordings, sides))
+    different = unrelated(*sides, result.changes)
     return replace(
         result,
-        habits=() if result.step.why_not else habit_changes(before, after),
+        habits=() if result.step.why_not else habit_changes(*sides),
         notes=(*((UNRELATED,) if different else ()), *result.notes),
         unrelated=different,
     )
-
-
-def diff_jobs(before: Fleet, after: Fleet) -> Diff:
-    return _compared(JobState(before), JobState(after))
 
 
 def _compared(before: State, after: State) -> Diff:

@@ -48,12 +48,12 @@ def command(
     Each state is a trace, a saved analysis, or a folder of them; several recordings of a state separate noise from
     change. With --fleet each state is a job, or a saved job, NAME.fleet.json.
     """
-    from syncscan import api
+    from syncscan import gate
 
     named = _sides(states, before, after)
     of_job = fleet or all(map(is_saved, named))
     sides = (_jobs if of_job else _recordings)(named, analysis_options, output, force)
-    comparison = api.diff(*sides)
+    comparison = gate.diff(*sides)
     deliver(_render(comparison, sides, form, output), output, force)
     if fail_on and (worse := comparison.worse):
         subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"

@@ -9,9 +9,10 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec.structs import replace
 
+from syncscan.attribute import SourceFiles, source_files
 from syncscan.errors import UsageError
 from syncscan.facts.allow_comments import Comment
-from syncscan.gate.baseline import Baseline, Entry, known_by
+from syncscan.gate.baseline import EMPTY, Baseline, Entry, known_by
 from syncscan.gate.jobs import state_of
 from syncscan.gate.races import check_races, is_of_races
 from syncscan.gate.state import HAIR, State
@@ -27,9 +28,32 @@ DEFAULT = Limit(syncs=0)
 
 
 def check(
+    checked: Analysis | Fleet,
+    rules: Rules,
+    baseline: Baseline = EMPTY,
+    today: datetime.date | None = None,
+    source_roots: Sequence[str] = (),
+) -> CheckVerdict:
+    """Check a recording or a job against its project's limits, with exceptions from rules, comments and a baseline.
+
+    Args:
+        checked: the analysis of the recording, or the job.
+        rules: the rules, as `read_config` gives them.
+        baseline: the known syncs.
+        today: the day on which exceptions have to count; by default this one.
+        source_roots: as `api.analyze` takes them: where comments are looked for, besides the working directory.
+
+    Raises:
+        UsageError: a source root is no folder; or a limit is by owner, which a job doesn't tell.
+    """
+    saved = checked.trace.info.kept if isinstance(checked, Analysis) else None
+    files = SourceFiles(saved=saved.sources) if saved else source_files(source_roots)
+    return judge(checked, rules, baseline, files.text_of, today or datetime.date.today())
+
+
+def judge(
     checked: Analysis | Fleet, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
 ) -> CheckVerdict:
-    """Check one recording, or the ranks of a job, against the rules of a project."""
     comments = Written(source_text)
     verdict = _check(state_of(checked), rules, baseline, comments, today)
     if isinstance(checked, Fleet):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.errors import UsageError
 from syncscan.gate.match import matched
 from syncscan.gate.sites import sites_of
 from syncscan.model.analysis import Analysis
@@ -20,7 +21,20 @@ _Pair = tuple[list[Finding], list[Finding]]
 
 
 def liken(dry: Analysis, recording: Analysis) -> Analysis:
-    """Return the dry run with its findings' costs in a recording, costliest first; findings not in it come last."""
+    """Sort a dry run's findings by their cost in a recording of the same code, of the same or another size.
+
+    Args:
+        dry: the trace of a dry run (`pretend_gpu`).
+        recording: of `analyze`. Its figures are taken as they are: nothing is scaled from one size to another.
+
+    Returns:
+        The dry run's analysis with its `likeness`, costliest first; findings not in the recording come last.
+
+    Raises:
+        UsageError: the first is no dry run, or the second is one.
+    """
+    if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
+        raise UsageError("Expected a dry run and a recording.", "Give a trace recorded on a GPU.")
     pairs = list(_pairs(dry, recording))
     counterparts = {f.id: _counterpart(f, pair, dry.trace, recording) for pair in pairs for f in pair[0] if pair[1]}
     seen = {f.id for dry_findings, recorded in pairs if dry_findings for f in recorded}

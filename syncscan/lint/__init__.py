@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 from warnings import catch_warnings, simplefilter
 
+from msgspec.structs import replace
+
+from syncscan import api
 from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.file_walk import FileWalk, Found
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
@@ -13,14 +18,38 @@ from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, r
 from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning
 from syncscan.model.finding import Cause, Diagnosis, Severity
 from syncscan.model.rule_doc import RuleDoc
+from syncscan.model.view import matches
+
+if TYPE_CHECKING:
+    from syncscan.gate.verdict import Allowance
 
 _CODE = 120
 _MENTIONS = ("torch", "lightning", "accelerat", "tensor")
 """A file with any of the patterns contains at least one of these words."""
 
 
-def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> LintResult:
-    """Lint files, folders and standard input, `-`, for syncs."""
+def lint(
+    paths: Iterable[str], allowed: Sequence[Allowance] = (), *, select: Sequence[str] = (), ignore: Sequence[str] = ()
+) -> LintResult:
+    """Find possible syncs in source files, which are neither run nor imported.
+
+    Args:
+        paths: Python files, notebooks, folders, `-` for standard input.
+        allowed: the project's exceptions.
+        select: globs of rules; without any, all.
+        ignore: globs of rules.
+    """
+    linted = _linted(paths, {rule.id: rule for rule in api.rules()})
+    if allowed:
+        from syncscan.lint.allowed_warnings import exempt
+
+        linted = exempt(linted, allowed, datetime.date.today())
+    chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
+    shown = tuple(g for g in chosen if not matches(g.rule, ignore))
+    return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
+
+
+def _linted(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> LintResult:
     warnings: list[LintWarning] = []
     allowed: list[AllowedWarning] = []
     notes: list[str] = []

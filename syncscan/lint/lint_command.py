@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan import features
 from syncscan.cli.output import deliver, drawn, refuse, warn
 from syncscan.cli.result_options import result_options
 
@@ -45,20 +46,23 @@ def command(
 
     The exit code is 0; with --fail-on it is 1 if there is such a warning; it is 3 if a named file can't be read.
     """
-    from syncscan import api
     from syncscan.cli.analysis_options import globs, refuse_unknown
+    from syncscan.lint import lint
     from syncscan.model.view import View
 
     refuse(output, force, *paths)
     view = View(select=globs(select), ignore=globs(ignore))
     refuse_unknown(view)
-    linted = api.lint(paths, _allowed(), select=view.select, ignore=view.ignore)
+    linted = lint(paths, _allowed(), select=view.select, ignore=view.ignore)
     warn((*linted.unread, *linted.notes))
     deliver(_rendered(linted, form, output), output, force)
     click.get_current_context().exit(_code(linted, fail_on))
 
 
 def _allowed() -> tuple[Allowance, ...]:
+    """Return the exceptions of the project's file, which the gate reads."""
+    if "gate" not in features.rooms():
+        return ()
     from syncscan import api, gate
 
     path = gate.found_from(Path.cwd())

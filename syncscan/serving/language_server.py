@@ -17,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncscan import api
+from syncscan import api, features
 from syncscan.errors import MissingExtra, SyncscanError, installing
 from syncscan.lint.warning import LintWarning
 from syncscan.model.finding import Finding, Severity
@@ -187,10 +187,14 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def lint_text(path: str, text: str) -> Sequence[LintWarning]:
     """Return the lint warnings of a file as it is in an editor, none where it can't be parsed yet."""
+    if "lint" not in features.rooms():
+        return ()
+    from syncscan.lint import lint
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / (Path(path).name or "untitled.py")
         file.write_bytes(_encoded(text))
-        return api.lint([str(file)]).warnings
+        return lint([str(file)]).warnings
 
 
 def _encoded(text: str) -> bytes:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ParamSpec
 
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
-from syncscan.gate import diff_report
 from syncscan.report import analysis_report, markup, terminal, whatif_report
 from syncscan.version import __version__
 
@@ -139,8 +138,11 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             after: of the later state.
             page: number of the page of a long answer, from 1.
         """
+        from syncscan import gate
+        from syncscan.gate import diff_report
+
         states = [[traces.analysis(path) for path in traces.below(side)] for side in (before, after)]
-        return paged(terminal.drawn(diff_report.blocks(api.diff(*states)), LINE), page)
+        return paged(terminal.drawn(diff_report.blocks(gate.diff(*states)), LINE), page)
 
     whatif_.__name__ = "whatif"
     yield from (analyze, explain, whatif_, diff)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncscan import api
+from syncscan import api, gate
 from syncscan.fleet import analyze_fleet
 from syncscan.fleet import report as fleet_report
 from syncscan.gate import diff_report
@@ -54,7 +54,7 @@ def proof() -> str:
 
 def diff() -> str:
     """Return a diff's page."""
-    difference = api.diff(*([analysis] for analysis in pair()))
+    difference = gate.diff(*([analysis] for analysis in pair()))
     picture = step_picture.measured(*pair())
     return page_writer.drawn(diff_report.blocks(difference, picture), "syncscan diff")
 

@@ -166,8 +166,7 @@ def test_traces_become_jobs_by_the_flag(monkeypatch: pytest.MonkeyPatch) -> None
         requests.append(where)
         return job_of()
 
-    for name in ("check", "diff"):
-        monkeypatch.setattr(f"syncscan.gate.{name}_command.fleet_from", fleet_from)
+    monkeypatch.setattr("syncscan.fleet.job.fleet_from", fleet_from)
     run("check", "a", "b", "--fleet", "--syncs", "9")
     run("diff", "--before", "a", "--after", "b", "--after", "c", "--fleet")
     assert requests == [("a", "b"), ("a",), ("b", "c")]

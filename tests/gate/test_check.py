@@ -25,9 +25,9 @@ TODAY = datetime.date(2026, 11, 22)
 IDS = tuple(rule.id for rule in api.rules())
 
 
-def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Baseline | None = None) -> CheckVerdict:
+def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Baseline = gate.EMPTY) -> CheckVerdict:
     rules = Rules(limits=limits, allowed=allowed)
-    return api.check(program(ITEM, NONZERO), rules, baseline, TODAY)
+    return gate.check(program(ITEM, NONZERO), rules, baseline, TODAY)
 
 
 @each(
@@ -67,7 +67,7 @@ def test_a_limit_that_is_kept_passes(limit: Limit) -> None:
 def test_without_limits_no_sync_is_allowed() -> None:
     """A gate that nobody told anything isn't one that is always open."""
     assert not check().passed
-    assert api.check(program(), Rules(limits=())).passed
+    assert gate.check(program(), Rules(limits=())).passed
 
 
 @each(
@@ -118,7 +118,7 @@ def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pyt
     saved = tmp_path / "x.syncscan.json"
     saved.write_text(program(ITEM, NONZERO).to_saved())
     Path("train.py").unlink()
-    again = api.check(api.analyze(saved), Rules(limits=()))
+    again = gate.check(api.analyze(saved), Rules(limits=()))
     assert [e.finding.rule for e in again.exempt] == ["item"]
 
 
@@ -135,7 +135,7 @@ def test_a_comment_that_allows_nothing_any_more_is_reported(tmp_path: Path, monk
     t.exact(
         900, ("site-packages/library.py", 1, "f"), (str(tmp_path / "train.py"), 30, "<module>"), ("main.py", 3, "g")
     )
-    verdict = api.check(analyze_trace(t.trace()), Rules(limits=()))
+    verdict = gate.check(analyze_trace(t.trace()), Rules(limits=()))
     assert [e.reason for e in verdict.exempt] == ["logged"]
     assert [text.split(" stale comment ") for text in sorted(verdict.stale)] == [
         ["main.py:2:", "# syncscan: allow[nonzero] the shape: no such sync here. Remove it."],
@@ -147,8 +147,8 @@ def test_comments_are_looked_for_below_source_roots(tmp_path: Path) -> None:
     """As excerpts are."""
     (tmp_path / "train.py").write_text("\n" * 9 + "x.item()  # syncscan: allow[item] logged\n")
     analysis = program(ITEM)
-    assert api.check(analysis, Rules(limits=())).exempt == ()
-    assert len(api.check(analysis, Rules(limits=()), source_roots=[str(tmp_path)]).exempt) == 1
+    assert gate.check(analysis, Rules(limits=())).exempt == ()
+    assert len(gate.check(analysis, Rules(limits=()), source_roots=[str(tmp_path)]).exempt) == 1
 
 
 def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
     path.write_text(gate.text_of(baseline))
     assert gate.read_baseline(path) == baseline
     moved = Sync(line=14, file="train.py")
-    verdict = api.check(program(moved, NONZERO), Rules(limits=()), baseline)
+    verdict = gate.check(program(moved, NONZERO), Rules(limits=()), baseline)
     assert [f.rule for f in verdict.counted] == ["nonzero"]
     assert [(e.finding.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
     assert "no longer occurs" in verdict.unused[0]
     twice = [Sync(file="train.py")] * 2
-    assert api.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted
+    assert gate.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_trace_in_which_nothing_can_be_seen_does_not_pass() -> None:
     t = TraceBuilder(vendor="none")
     for start in t.steps(2, lasts=100):
         t.op("aten::item", start + 1, start + 5)
-    (violation,) = api.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
+    (violation,) = gate.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
     assert "nothing was checked" in violation.sentence
 
 
@@ -192,7 +192,7 @@ def test_a_trace_of_kernels_alone_does_not_pass() -> None:
     for start in t.steps(2, lasts=100):
         t.launch(at=start, lasts=50)
     t.events = [event for event in t.events if event["cat"] == "kernel"]
-    (violation,) = api.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
+    (violation,) = gate.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
     assert "nothing was checked" in violation.sentence
 
 
@@ -202,7 +202,7 @@ def test_a_wait_of_unknown_length_is_called_one() -> None:
     for start in t.steps(2, lasts=100):
         t.sync("aten::item", at=start + 1, wait=50)
     t.events = [event for event in t.events if event["cat"] not in ("kernel", "gpu_memcpy")]
-    verdict = api.check(api.analyze_trace(t.trace()), Rules(limits=()))
+    verdict = gate.check(api.analyze_trace(t.trace()), Rules(limits=()))
     texts = [
         terminal.drawn(check_report.blocks([verdict], "defaults")),
         github.drawn([flagged_limits(verdict, "defaults")]),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan import api
+from syncscan import gate
 from syncscan.gate import check_document, check_report
 from syncscan.gate.config import read_config
 from syncscan.gate.flagged_limits import flagged_limits
@@ -25,7 +25,7 @@ RULES = Rules(limits=(Limit(syncs=0), Limit(by="scope", glob="loss", wait_ms=0))
 
 def failed() -> CheckVerdict:
     """One line breaks two limits."""
-    return api.check(program(Sync(line=10, file="train.py", waits=100)), RULES)
+    return gate.check(program(Sync(line=10, file="train.py", waits=100)), RULES)
 
 
 def render_text(verdict: CheckVerdict) -> str:
@@ -45,18 +45,18 @@ def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
 def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: Path) -> None:
     """A comment would have to stand on each line that it may be; the entry is TOML as it is printed."""
     message = program(Sync(scope="log [loss]", waits=100))
-    text = render_text(api.check(message, RULES))
+    text = render_text(gate.check(message, RULES))
     entry = text.partition("or allow it: in pyproject.toml:\n")[2].splitlines()[:4]
     written = tmp_path / "pyproject.toml"
     written.write_text("\n".join(["[tool.syncscan]", "syncs = 0", *entry]))
     rules = read_config(written, ["item"])
     assert rules.allowed == (Allowance(rule="item", scope="log [[]loss]", reason="why it may stay"),)
-    assert not api.check(message, rules).violations
+    assert not gate.check(message, rules).violations
 
 
 def test_a_sync_that_keeps_its_network_from_being_compiled_says_so() -> None:
     """Its gain once compiled stands behind its wait, and in JSON; a step that isn't held by launches has none."""
-    verdict = api.check(launch_bound(reads=10), RULES)
+    verdict = gate.check(launch_bound(reads=10), RULES)
     (finding,) = verdict.counted
     assert finding.recoverable_us is not None
     later = finding.once_compiled_us
@@ -73,12 +73,12 @@ def test_github_gets_an_error_at_the_line() -> None:
     lines = github.drawn([flagged_limits(failed(), "pyproject.toml")]).splitlines()
     assert [line.partition(" ")[0] for line in lines] == ["::error"] * 3
     assert "file=train.py,line=10," in lines[2]
-    assert github.drawn([flagged_limits(api.check(program(), RULES), "x")]).startswith("::notice")
+    assert github.drawn([flagged_limits(gate.check(program(), RULES), "x")]).startswith("::notice")
 
 
 def test_junit_has_a_failed_test_a_limit() -> None:
     """With the line's file; one that passed where all are kept."""
-    verdicts = failed(), api.check(program(), RULES)
+    verdicts = failed(), gate.check(program(), RULES)
     suites = ET.fromstring(junit.drawn([flagged_limits(verdict, "pyproject.toml") for verdict in verdicts]))
     assert (suites.get("tests"), suites.get("failures")) == ("3", "2")
     first = suites[0][0]
@@ -98,7 +98,7 @@ def test_json_follows_its_schema() -> None:
 @each("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """One command a line for GitHub, valid XML and JSON, no control characters for a terminal."""
-    verdict = api.check(hostile(text), RULES)
+    verdict = gate.check(hostile(text), RULES)
     assert not set(render_text(verdict)) & set("\x1b\x07\x00\u202e\u2066")
     commands = github.drawn([flagged_limits(verdict, "x")]).splitlines()
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in commands)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncscan import api
+from syncscan import api, gate
 from syncscan.errors import UsageError
 from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
 from syncscan.gate.match import matched
@@ -25,7 +25,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
 
 def diff(before: Sequence[Sync], after: Sequence[Sync]) -> Diff:
-    return api.diff([program(*before)], [program(*after)])
+    return gate.diff([program(*before)], [program(*after)])
 
 
 def told(difference: Diff) -> dict[str, list[str]]:
@@ -93,14 +93,14 @@ def test_what_not_every_step_has_may_be_chance() -> None:
     difference = diff([ITEM], [ITEM, now_and_then])
     assert told(difference)["occasional"] == ["aten::nonzero:50"]
     assert not difference.worse
-    many = api.diff([program(ITEM, steps=20)], [program(ITEM, replace(now_and_then, steps=range(0, 20, 3)), steps=20)])
+    many = gate.diff([program(ITEM, steps=20)], [program(ITEM, replace(now_and_then, steps=range(0, 20, 3)), steps=20)])
     assert told(many)["new"] == ["aten::nonzero:50"]
 
 
 def test_several_recordings_are_one_state() -> None:
     """A sync in each step of one recording counts; a sync in an earlier recording alone isn't lost."""
     other = replace(ITEM, op="aten::nonzero", line=50)
-    difference = api.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
+    difference = gate.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
     assert told(difference) == {"same": ["aten::item:10"], "new": ["aten::nonzero:50"]}
     assert difference.of(SiteStatus.NEW)[0].site.per_step == 0.5
 
@@ -109,7 +109,7 @@ def test_several_recordings_are_one_state() -> None:
 def test_a_recording_and_itself(name: str) -> None:
     """Everything is the same, and the step took as long."""
     analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
-    difference = api.diff([analysis], [analysis])
+    difference = gate.diff([analysis], [analysis])
     assert {c.change for c in difference.changes} == {SiteStatus.SAME}
     assert difference.step.saving_us == 0
 
@@ -117,7 +117,7 @@ def test_a_recording_and_itself(name: str) -> None:
 def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
     """With Python frames and without, which give rules other things to go by."""
     lines, stacks = (api.analyze(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
-    difference = api.diff([lines], [stacks])
+    difference = gate.diff([lines], [stacks])
     assert {c.change for c in difference.changes} == {SiteStatus.SAME}
     assert not difference.step.distinguishable
 
@@ -125,7 +125,7 @@ def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
 def test_a_wait_that_moved_won_nothing() -> None:
     """Nonzero is gone, unique waits as long now, and the step is what it was: as the replay had said."""
     before, after = (api.analyze(SAMPLES / f"maskedloss.v{n}.pt.trace.json.gz") for n in (0, 1))
-    difference = api.diff([before], [after])
+    difference = gate.diff([before], [after])
     assert [c.site.first.rule for c in difference.of(SiteStatus.GONE)] == ["nonzero", "scalar-assign"]
     assert [c.site.first.rule for c in difference.of(SiteStatus.CHANGED)] == ["unique"]
     (moved,) = difference.moved
@@ -153,7 +153,7 @@ def test_each_place_is_reported_once_and_the_other_way_round_is_the_mirror(befor
 def test_both_states_are_needed() -> None:
     """A diff of nothing is a mistake of the caller's."""
     with pytest.raises(UsageError, match="at least one recording of each state"):
-        api.diff([], [program(ITEM)])
+        gate.diff([], [program(ITEM)])
 
 
 def unprofiled(us: float, times: Sequence[float] = ()) -> Analysis:
@@ -168,8 +168,8 @@ def unprofiled(us: float, times: Sequence[float] = ()) -> Analysis:
 
 def test_a_step_s_change_is_set_against_its_spread() -> None:
     """10 % of quiet steps is told; of steps that differ by as much it isn't."""
-    quiet = api.diff([unprofiled(1000, [999, 1000, 1001, 1000])], [unprofiled(900, [899, 900, 901, 900])])
-    noisy = api.diff([unprofiled(1000, [700, 1000, 1300, 1000])], [unprofiled(900, [600, 900, 1200, 900])])
+    quiet = gate.diff([unprofiled(1000, [999, 1000, 1001, 1000])], [unprofiled(900, [899, 900, 901, 900])])
+    noisy = gate.diff([unprofiled(1000, [700, 1000, 1300, 1000])], [unprofiled(900, [600, 900, 1200, 900])])
     assert (quiet.step.distinguishable, noisy.step.distinguishable) == (True, False)
     assert quiet.step.saving_us == pytest.approx(100)
 
@@ -178,7 +178,7 @@ def test_steps_that_wander_together_tell_less_than_as_many_apart() -> None:
     """A host that is slow for ten steps and fast for ten is somewhere else the next time; one that jitters isn't."""
     apart, together = [950.0, 1050.0] * 20, ([950.0] * 10 + [1050.0] * 10) * 2
     messages = [
-        api.diff([unprofiled(1000, times)], [unprofiled(880, [time * 0.88 for time in times])]).step
+        gate.diff([unprofiled(1000, times)], [unprofiled(880, [time * 0.88 for time in times])]).step
         for times in (apart, together)
     ]
     assert [step.distinguishable for step in messages] == [True, False]
@@ -189,7 +189,7 @@ def test_steps_that_wander_together_tell_less_than_as_many_apart() -> None:
 def test_a_device_s_pace_does_not_wander() -> None:
     """However the steps' spread lies: what the device does takes as long the next time."""
     wandering = ([998.0] * 10 + [1002.0] * 10) * 2
-    step = api.diff([held(1000, wandering)], [held(950, [time - 50 for time in wandering])]).step
+    step = gate.diff([held(1000, wandering)], [held(950, [time - 50 for time in wandering])]).step
     assert step.distinguishable
     assert step.margin_us < 12
 
@@ -202,7 +202,7 @@ def held(us: float, times: Sequence[float]) -> Analysis:
 
 def test_a_host_under_the_profiler_tells_little() -> None:
     """A host's time in a trace differs by tens of percents from one recording to the next."""
-    difference = api.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
+    difference = gate.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
     assert not difference.step.unprofiled
     assert not difference.step.distinguishable
     assert 250 < difference.step.margin_us < 500
@@ -211,7 +211,7 @@ def test_a_host_under_the_profiler_tells_little() -> None:
 def test_several_recordings_tell_their_own_spread() -> None:
     """Three recordings of each state, a percent apart, tell 20 % of a host's time."""
     before, after = ([program(ITEM, lasts=at * part) for part in (1, 1.01, 0.99)] for at in (1000, 800))
-    difference = api.diff(before, after)
+    difference = gate.diff(before, after)
     assert difference.step.distinguishable
     assert difference.step.margin_us < 60
 
@@ -220,7 +220,7 @@ def test_steps_that_were_found_otherwise_are_not_compared() -> None:
     """A whole trace is no step of three."""
     marked, whole = program(ITEM), program(ITEM, steps=1)
     trace = replace(whole.trace, steps=(), steps_found=type(whole.trace.steps_found)(asked=True))
-    difference = api.diff([marked], [api.analyze_trace(trace)])
+    difference = gate.diff([marked], [api.analyze_trace(trace)])
     assert "different ways" in difference.step.why_not
     assert not difference.step.distinguishable
 
@@ -247,4 +247,4 @@ def test_a_vendor_s_name_of_a_call_is_no_other_place() -> None:
                 t.launch("gemm", at=start + 10, lasts=300)
                 t.synchronize(at=start + 30)
         sides.append([analyze_trace(t.trace())])
-    assert set(told(api.diff(*sides))) == {"same"}
+    assert set(told(gate.diff(*sides))) == {"same"}

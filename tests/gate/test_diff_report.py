@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from syncscan import api
+from syncscan import api, gate
 from syncscan.gate import diff_document, diff_report
 from syncscan.gate.differences import Diff
 from syncscan.model.analysis import Analysis
@@ -28,7 +28,7 @@ ITEM = Sync(line=10)
 def example() -> Diff:
     """One sync is gone, one came in, one stays."""
     other = replace(ITEM, op="aten::unique_dim", line=30, scope="shapes")
-    return api.diff([program(ITEM, NONZERO)], [program(ITEM, other)])
+    return gate.diff([program(ITEM, NONZERO)], [program(ITEM, other)])
 
 
 def render_text(diff: Diff, width: int = 300) -> str:
@@ -56,7 +56,7 @@ def test_the_story_counts_what_came_and_went() -> None:
 def test_nothing_differs_is_reported() -> None:
     """A recording is compared with itself."""
     analysis = program(ITEM)
-    text = render_text(api.diff([analysis], [analysis]))
+    text = render_text(gate.diff([analysis], [analysis]))
     assert text.startswith("No sync differs.")
     assert "projected" not in text
 
@@ -66,7 +66,7 @@ def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
     loop, fused = (
         api.analyze(SAMPLES / f"programs/recorded/tips.optimizer_{how}.pt.trace.json.gz") for how in ("loop", "fused")
     )
-    difference, back = api.diff([loop], [fused]), api.diff([fused], [loop])
+    difference, back = gate.diff([loop], [fused]), gate.diff([fused], [loop])
     for text in (
         render_text(difference),
         render_markdown(difference),
@@ -77,7 +77,7 @@ def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
     assert json.loads(diff_document.render(difference))["habits"] == [
         {"change": "gone", "rule": "optimizer-loop", "scope": ["optimizer"]}
     ]
-    assert api.diff([loop], [loop, fused]).habits == ()
+    assert gate.diff([loop], [loop, fused]).habits == ()
 
 
 def test_text_and_markdown_tell_the_same() -> None:
@@ -111,7 +111,7 @@ def test_json_follows_its_schema() -> None:
 @each("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """Control characters reach no terminal; JSON stays JSON; Markdown makes nothing of it."""
-    difference = api.diff([program(ITEM)], [hostile(text)])
+    difference = gate.diff([program(ITEM)], [hostile(text)])
     shown = render_text(difference)
     assert not set(shown) & set("\x1b\x07\x00\u202e\u2066")
     assert json.loads(diff_document.render(difference))["schema"] == "syncscan.diff/1"
@@ -127,7 +127,7 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
 def test_the_page_draws_a_step_of_each_on_one_ruler() -> None:
     """Host above device, before above after; both states have their facts."""
     before, after = program(ITEM, NONZERO, lasts=1000), program(ITEM, lasts=500)
-    page = render_page(api.diff([before], [after]), before, after)
+    page = render_page(gate.diff([before], [after]), before, after)
     assert page.count('<figure class="ba panel">') == 1
     assert [label in page for label in ("host before", "device before", "host after", "device after")] == [True] * 4
     assert "before: built" in page
@@ -136,7 +136,7 @@ def test_the_page_draws_a_step_of_each_on_one_ruler() -> None:
 
 def test_a_sync_s_gain_once_compiled_is_reported_beside_its_gain_now() -> None:
     """In words where it is far more, and in JSON with each place."""
-    diff = api.diff([program(ITEM)], [launch_bound(reads=10)])
+    diff = gate.diff([program(ITEM)], [launch_bound(reads=10)])
     (change,) = [c for c in diff.changes if c.before is None]
     later, now = change.site.once_compiled_us, change.site.recoverable_us
     assert later is not None

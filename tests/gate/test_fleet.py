@@ -9,10 +9,11 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from syncscan import api, gate
+from syncscan import gate
 from syncscan.errors import UsageError
 from syncscan.gate import diff_document, diff_report
 from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
+from syncscan.gate.limits import judge
 from syncscan.gate.verdict import Allowance, By, CheckVerdict, Limit, Rules
 from syncscan.model.fleet import Fleet, LateCause
 from syncscan.report import markup, page, terminal
@@ -23,7 +24,7 @@ TODAY = datetime.date(2026, 1, 1)
 
 
 def check(fleet: Fleet, *limits: Limit, allowed: tuple[Allowance, ...] = (), comment: str = "") -> CheckVerdict:
-    return gate.check(fleet, Rules(limits=limits, allowed=allowed), gate.EMPTY, lambda file: comment or None, TODAY)
+    return judge(fleet, Rules(limits=limits, allowed=allowed), gate.EMPTY, lambda file: comment or None, TODAY)
 
 
 def sentences(verdict: CheckVerdict) -> list[str]:
@@ -42,7 +43,7 @@ def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
 
 def test_a_limit_on_races_alone_says_that_a_job_is_checked_for_none() -> None:
     """It fails nothing, and counts no syncs, as for one trace."""
-    verdict = api.check(job(), Rules(limits=(), races=0))
+    verdict = gate.check(job(), Rules(limits=(), races=0))
     assert verdict.passed
     assert any("Races weren't checked" in note for note in verdict.all_notes)
     assert not any("Races" in note for note in check(job(), Limit(syncs=2)).all_notes)
@@ -111,8 +112,8 @@ def test_allow_list_comment_and_baseline_exempt() -> None:
     assert [e.by for e in check(job(), comment=commented).exempt] == [By.COMMENT]
     baseline = gate.baseline_of([job()])
     assert len(baseline.known) == 2
-    assert api.check(job(), Rules(limits=()), baseline).passed
-    assert len(api.check(even(), Rules(limits=()), baseline).unused) == 2
+    assert gate.check(job(), Rules(limits=()), baseline).passed
+    assert len(gate.check(even(), Rules(limits=()), baseline).unused) == 2
 
 
 def test_a_limit_by_owner_is_refused() -> None:
@@ -134,7 +135,7 @@ def without_item(**changes: object) -> Fleet:
 
 def test_what_is_gone_kept_what_was_projected() -> None:
     """The job's step against what its replay had said."""
-    difference = api.diff(job(unprofiled_us=10_000.0), without_item())
+    difference = gate.diff(job(unprofiled_us=10_000.0), without_item())
     assert [(c.change, c.site.first.rule) for c in difference.changes] == [
         (SiteStatus.GONE, "item"),
         (SiteStatus.SAME, "nonzero"),
@@ -160,15 +161,15 @@ def test_a_sync_on_more_ranks_is_worse() -> None:
     """On fewer it isn't."""
     everywhere = replace(job().findings[0], ranks=(0, 1, 2, 3))
     spread = replace(job(), findings=(everywhere, *job().findings[1:]))
-    assert [c.site.first.rule for c in api.diff(job(), spread).worse] == ["item"]
-    assert api.diff(spread, job()).worse == ()
-    assert api.diff(job(), job()).worse == ()
-    assert "on 4 of 4, only on rank 0 before" in render_text(api.diff(job(), spread))
+    assert [c.site.first.rule for c in gate.diff(job(), spread).worse] == ["item"]
+    assert gate.diff(spread, job()).worse == ()
+    assert gate.diff(job(), job()).worse == ()
+    assert "on 4 of 4, only on rank 0 before" in render_text(gate.diff(job(), spread))
 
 
 def test_jobs_of_other_sizes_have_no_step_to_compare() -> None:
     """Nor is a sync on twice as many ranks one on more."""
-    difference = api.diff(job(4), job(8))
+    difference = gate.diff(job(4), job(8))
     assert difference.step.why_not == "The jobs have 4 and 8 ranks."
     assert difference.worse == ()
 
@@ -176,7 +177,7 @@ def test_jobs_of_other_sizes_have_no_step_to_compare() -> None:
 @pytest.mark.parametrize("text", HOSTILE[:4], ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """In each format."""
-    difference = api.diff(job(2), hostile(text))
+    difference = gate.diff(job(2), hostile(text))
     markdown = markup.drawn(diff_report.blocks(difference))
     assert "<script" not in "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert not set(render_text(difference)) & set("\x1b\x07\x00\u202e\u2066")

@@ -33,26 +33,26 @@ def racing() -> Analysis:
 
 def test_a_race_beyond_the_limit_fails(racing: Analysis) -> None:
     """With a sentence that has both numbers, and the race itself."""
-    verdict = api.check(racing, NO_RACES)
+    verdict = gate.check(racing, NO_RACES)
     (violation,) = verdict.violations
     assert violation.sentence == "1 race: results may be wrong, by timing; 0 are allowed"
     assert [race.kind for race in verdict.guilty_races] == [RaceKind.READ_BEFORE_COPY]
 
 
 def test_without_any_limit_a_dry_run_may_have_no_race(racing: Analysis) -> None:
-    assert not api.check(racing, Rules(limits=())).passed
+    assert not gate.check(racing, Rules(limits=())).passed
 
 
 def test_a_project_that_limits_syncs_alone_checks_no_races(racing: Analysis) -> None:
-    assert api.check(racing, Rules(limits=(Limit(syncs=0),))).passed
+    assert gate.check(racing, Rules(limits=(Limit(syncs=0),))).passed
 
 
 def test_as_many_as_are_allowed_pass(racing: Analysis) -> None:
-    assert api.check(racing, Rules(limits=(), races=1)).passed
+    assert gate.check(racing, Rules(limits=(), races=1)).passed
 
 
 def test_a_comment_on_the_later_line_allows_a_race(racing: Analysis) -> None:
-    (exempt,) = api.check(racing, NO_RACES).exempt_races
+    (exempt,) = gate.check(racing, NO_RACES).exempt_races
     assert (exempt.by, exempt.reason) == (By.COMMENT, "the mean is only shown")
 
 
@@ -60,11 +60,11 @@ def test_the_allow_list_allows_races_by_kind_and_line(racing: Analysis) -> None:
     """Up to its last day; an entry that matches nothing is said."""
     listed = Allowance(rule="read-before-copy", line=f"{FILE}:*", reason="old numbers will do")
     other = Allowance(rule="freed-in-use", reason="there is none")
-    verdict = api.check(racing, Rules(limits=(), races=0, allowed=(listed, other)))
+    verdict = gate.check(racing, Rules(limits=(), races=0, allowed=(listed, other)))
     assert verdict.passed
     assert verdict.unused == ("The allow-list's entry for rule freed-in-use matches no race here: remove it.",)
     expired = Allowance(rule="read-before-copy", reason="old", expires=datetime.date(2020, 1, 1))
-    assert not api.check(racing, Rules(limits=(), races=0, allowed=(expired,))).passed
+    assert not gate.check(racing, Rules(limits=(), races=0, allowed=(expired,))).passed
 
 
 def test_a_baseline_knows_races_by_their_ids(racing: Analysis, tmp_path: Path) -> None:
@@ -72,16 +72,16 @@ def test_a_baseline_knows_races_by_their_ids(racing: Analysis, tmp_path: Path) -
     path = tmp_path / "known.json"
     path.write_text(gate.text_of(gate.baseline_of([racing])))
     baseline = gate.read_baseline(path)
-    assert api.check(racing, NO_RACES, baseline).passed
+    assert gate.check(racing, NO_RACES, baseline).passed
     with syncscan.pretend_gpu() as rec:
         torch.ones(4, device="cuda").sum()
-    unused = api.check(rec.analysis, NO_RACES, baseline).unused
+    unused = gate.check(rec.analysis, NO_RACES, baseline).unused
     assert unused[0].startswith("The baseline's read-before-copy in ")
 
 
 def test_a_recording_shows_few_races_and_says_so() -> None:
     """Where races are limited, a note sends to a dry run."""
-    verdict = api.check(syncscan.analyze(RECORDING), Rules(limits=(Limit(syncs=99),), races=0))
+    verdict = gate.check(syncscan.analyze(RECORDING), Rules(limits=(Limit(syncs=99),), races=0))
     assert verdict.passed
     assert any("A recording shows few races" in note for note in verdict.all_notes)
 
@@ -89,8 +89,8 @@ def test_a_recording_shows_few_races_and_says_so() -> None:
 def test_the_race_of_a_recording_counts_where_races_are_limited() -> None:
     """It is less certain than a dry run's: without that limit it fails nothing."""
     recorded = api.analyze_trace(refilling(with_frames=True).trace())
-    assert [race.kind for race in api.check(recorded, NO_RACES).guilty_races] == [RaceKind.WRITE_BEFORE_COPY]
-    assert api.check(recorded, Rules(limits=(Limit(syncs=99),))).guilty_races == ()
+    assert [race.kind for race in gate.check(recorded, NO_RACES).guilty_races] == [RaceKind.WRITE_BEFORE_COPY]
+    assert gate.check(recorded, Rules(limits=(Limit(syncs=99),))).guilty_races == ()
 
 
 def test_a_saved_dry_run_is_checked_as_the_run_itself(racing: Analysis, tmp_path: Path) -> None:
@@ -99,4 +99,4 @@ def test_a_saved_dry_run_is_checked_as_the_run_itself(racing: Analysis, tmp_path
     path.write_text(racing.to_saved())
     again = syncscan.analyze(path)
     assert [race.id for race in again.races] == [race.id for race in racing.races]
-    assert not api.check(again, NO_RACES).passed
+    assert not gate.check(again, NO_RACES).passed

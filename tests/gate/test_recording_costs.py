@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import syncscan
-from syncscan import api, report
+from syncscan import api, gate, report
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from tests.builder import TraceBuilder
@@ -54,7 +54,7 @@ def recording(copied: int = 400) -> Analysis:
 def test_figures_are_the_recordings(dry: Analysis) -> None:
     """Each finding has its counterpart's, the costliest first; what is in one of the two alone is told."""
     there = recording()
-    liked = api.liken(dry, there)
+    liked = gate.liken(dry, there)
     like = liked.likeness
     assert like is not None
     matches = {f.scope[0]: f for f in liked.findings}
@@ -78,7 +78,7 @@ def test_figures_are_the_recordings(dry: Analysis) -> None:
 )
 def test_other_sizes_are_reported(dry: Analysis, copied: int, same: bool | None, text: str) -> None:
     """By the bytes of copies at the same places; the figures stay as recorded."""
-    liked = api.liken(dry, recording(copied))
+    liked = gate.liken(dry, recording(copied))
     document = json.loads(report.render(liked, "json"))
     assert (document["dry_run"]["like"]["same_sizes"], document["dry_run"]["like"]["sizes"]) == (same, text)
     assert text in " ".join(report.render(liked, "text", width=200).split())
@@ -87,7 +87,7 @@ def test_other_sizes_are_reported(dry: Analysis, copied: int, same: bool | None,
 def test_json_has_both_sides(dry: Analysis) -> None:
     """The dry run's costs stay null; the recording's stand under `like`."""
     recorded = recording()
-    document = json.loads(report.render(api.liken(dry, recorded), "json"))
+    document = json.loads(report.render(gate.liken(dry, recorded), "json"))
     matches = {f["scope"][0]: f for f in document["findings"]}
     assert matches["log"]["recoverable_us"] is None
     assert matches["log"]["like"]["per_step"] == 1.0
@@ -100,9 +100,9 @@ def test_json_has_both_sides(dry: Analysis) -> None:
 def test_only_a_dry_run_is_set_beside_a_recording(dry: Analysis) -> None:
     """Anything else is refused with a sentence."""
     with pytest.raises(UsageError, match="a dry run and a recording"):
-        api.liken(dry, dry)
+        gate.liken(dry, dry)
     with pytest.raises(UsageError, match="a dry run and a recording"):
-        api.liken(recording(), recording())
+        gate.liken(recording(), recording())
 
 
 def test_a_path_does_as_well(tmp_path: Path) -> None:

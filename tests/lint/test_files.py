@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from syncscan import api
+from syncscan.lint import lint
 from tests.each import each
 
 STEP = "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss.item()\n"
 
 
 def warned_at(*paths: object) -> list[str]:
-    return [g.where for g in api.lint([str(p) for p in paths]).warnings]
+    return [g.where for g in lint([str(p) for p in paths]).warnings]
 
 
 def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, t
     """And the others are read all the same."""
     (tmp_path / "bad.py").write_bytes(data)
     (tmp_path / "good.py").write_text(STEP)
-    linted = api.lint([str(tmp_path / "bad.py"), str(tmp_path / "good.py")])
+    linted = lint([str(tmp_path / "bad.py"), str(tmp_path / "good.py")])
     assert [text in sentence for sentence in linted.unread] == [True]
     assert (len(linted.warnings), linted.files, linted.unread_named) == (1, 1, True)
 
@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, t
 def test_what_is_in_a_folder_is_not_named(tmp_path: Path) -> None:
     """So that one old file doesn't fail a whole project's run."""
     (tmp_path / "bad.py").write_text("import torch\nprint 'old'\n")
-    linted = api.lint([str(tmp_path)])
+    linted = lint([str(tmp_path)])
     assert (len(linted.unread), linted.unread_named) == (1, False)
 
 
@@ -66,7 +66,7 @@ def test_a_notebook_is_read_by_its_cells(tmp_path: Path) -> None:
     (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
     assert warned_at(tmp_path) == [f"{tmp_path}/n.ipynb:cell 3:4:12"]
     (tmp_path / "n.ipynb").write_text("[]")
-    assert "is not a notebook" in api.lint([str(tmp_path)]).unread[0]
+    assert "is not a notebook" in lint([str(tmp_path)]).unread[0]
 
 
 def test_a_column_counts_characters(tmp_path: Path) -> None:
@@ -86,5 +86,5 @@ def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
     text = "def f(loader, model):\n    for b in loader:\n        \x0c\n        loss = model(b)\n"
     text += "        loss.backward()\n        ö = loss.item()\n"
     (tmp_path / "f.py").write_text(text)
-    (warning,) = api.lint([str(tmp_path / "f.py")]).warnings
+    (warning,) = lint([str(tmp_path / "f.py")]).warnings
     assert (warning.line, warning.column) == (6, 13)

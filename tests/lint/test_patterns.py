@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import api
+from syncscan.lint import lint
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.warning import LintWarning
 from tests.each import each
@@ -41,7 +42,7 @@ def told(warnings: list[LintWarning]) -> dict[int, set[str]]:
 def test_every_line_gets_the_warnings_that_it_names(file: str) -> None:
     """No other line is, and what is allowed isn't."""
     path = CODE / file
-    linted = api.lint([str(path)])
+    linted = lint([str(path)])
     text = path.read_text(encoding="utf-8")
     assert told(list(linted.warnings)) == expected(text, "WARNS")
     assert told([a.warning for a in linted.allowed]) == expected(text, "ALLOWED")
@@ -56,7 +57,7 @@ def test_a_script_gets_the_same_warnings_as_a_function(tmp_path: Path, name: str
     told_of = []
     for statements in ([function], body):
         (tmp_path / "t.py").write_text(f"{_IMPORTS}{ast.unparse(ast.Module(statements, []))}")
-        warnings = api.lint([str(tmp_path / "t.py")]).warnings
+        warnings = lint([str(tmp_path / "t.py")]).warnings
         told_of.append([(g.code, g.rule, g.severity, g.diagnosis.confidence) for g in warnings])
     assert told_of[0]
     assert told_of[0] == told_of[1]
@@ -114,7 +115,7 @@ def test_in_a_forward(tmp_path: Path, line: str, rule: str | None) -> None:
     code = "import torch, torchvision\nimport numpy as np\nclass N(torch.nn.Module):\n"
     code += f"    def forward(self, x: torch.Tensor, y, i, a):\n        d = x.device\n        {line}\n"
     (tmp_path / "n.py").write_text(code)
-    rules = {warning.rule for warning in api.lint([str(tmp_path / "n.py")]).warnings if warning.line == 6}
+    rules = {warning.rule for warning in lint([str(tmp_path / "n.py")]).warnings if warning.line == 6}
     assert rule in rules if rule else rules == set()
 
 
@@ -136,5 +137,5 @@ def test_a_module_is_known_by_what_makes_it(tmp_path: Path, assignment: str) -> 
     code += "def other(f):\n    for i in range(9):\n        f(i).item()\n"
     (tmp_path / "n.py").write_text(code)
     lines = code.splitlines()
-    warned = [lines[warning.line - 1].strip() for warning in api.lint([str(tmp_path / "n.py")]).warnings]
+    warned = [lines[warning.line - 1].strip() for warning in lint([str(tmp_path / "n.py")]).warnings]
     assert warned == ["print(f(x).mean().item())"]

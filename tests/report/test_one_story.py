@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan import api
+from syncscan import api, gate
 from syncscan.gate import check_document
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.report import render, terminal, whatif_json, whatif_report
@@ -263,7 +263,7 @@ def test_json_follows_its_schema(recording: Path) -> None:
     assert wrong("analysis", rendered(recording, "json")) == []
     if analysis.replayable:
         assert wrong("whatif", whatif_json.render(analysis, analysis.whatif("all"))) == []
-    assert wrong("check", check_document.render([api.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
+    assert wrong("check", check_document.render([gate.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
 @pytest.mark.parametrize("program", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from syncscan import api
+from syncscan import api, gate
 from syncscan.fleet import document as fleet_json
 from syncscan.fleet.join import join
 from syncscan.fleet.rank import read_rank
@@ -112,9 +112,9 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
     before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
     assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
     assert wrong("whatif", whatif_json.render(before, before.whatif("all"))) == []
-    assert wrong("diff", diff_document.render(api.diff([before], [after]))) == []
+    assert wrong("diff", diff_document.render(gate.diff([before], [after]))) == []
     assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
-    verdicts = [api.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
+    verdicts = [gate.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
     assert wrong("check", check_document.render(verdicts, "here")) == []
 
 
@@ -123,7 +123,7 @@ def test_a_job_follows_its_schema() -> None:
     before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
     assert wrong("fleet", fleet_json.render(before)) == []
     assert wrong("fleet", fleet_json.render(after)) == []
-    assert wrong("diff", diff_document.render(api.diff(before, after))) == []
+    assert wrong("diff", diff_document.render(gate.diff(before, after))) == []
 
 
 @pytest.mark.parametrize("value", [PROOF, NOISY])

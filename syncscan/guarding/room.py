@@ -1,0 +1,5 @@
+"""The room of `syncscan.guard`."""
+
+from syncscan.features import Room
+
+ROOM = Room()

@@ -1,0 +1,5 @@
+"""The room of callbacks of trainers."""
+
+from syncscan.features import Room
+
+ROOM = Room()
