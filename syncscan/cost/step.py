@@ -16,7 +16,7 @@ from syncscan.model.finding import SyncPoint
 from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of, union
 from syncscan.model.slice_names import is_loader
-from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
+from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, StepSummary
 from syncscan.model.trace import HOST, NONE, Step, Trace
 
 
@@ -50,7 +50,7 @@ def steps_of(trace: Trace) -> tuple[Step, ...]:
 
 
 def step_summary(
-    trace: Trace, occurrences: Sequence[SyncPoint], integrity: Integrity, processes: tuple[ProcessSteps, ...] = ()
+    trace: Trace, occurrences: Sequence[SyncPoint], integrity: Integrity, processes: tuple[str, ...] = ()
 ) -> StepSummary:
     """Measure the step, as means over the analyzed steps.
 

@@ -1,21 +1,15 @@
-"""Choose the process to analyze in a trace of several programs, such as merged ranks, and describe the others."""
+"""Choose the process to analyze in a trace of several programs, such as merged ranks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
-from syncscan.facts.device_times import device_times
-from syncscan.facts.period import step_period
 from syncscan.model.arrays import Bool, Int64, Texts, distinct
-from syncscan.model.duration import duration
 from syncscan.model.integrity import Lack
-from syncscan.model.interval import Interval
-from syncscan.model.step import ProcessSteps
 from syncscan.model.trace import CALLS, HOST, NONE, Flows, Slices, Trace
 
 
@@ -95,12 +89,12 @@ def _launched_by(trace: Trace, pid: str) -> Bool:
     return own
 
 
-MOST_PROCESSES = 8
-"""Number of processes whose steps are measured; each costs a pass over the trace, and a trace may claim thousands."""
+LISTED = 8
+"""Other processes that the sentence about them names."""
 
 
-def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[ProcessSteps, ...], tuple[Lack, ...]]:
-    """Return the trace of one process, the step time of each process (that one first), and what data is missing.
+def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[str, ...], tuple[Lack, ...]]:
+    """Return the trace of one process, the pids of all (that one first), and what data is missing.
 
     A trace with a single process is returned unchanged. Without a `process` (its pid), the one with the most steps
     counts.
@@ -112,31 +106,10 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[Proces
         )
     if len(pids) < 2:
         return trace, (), ()
-    pids = tuple(sorted(pids, key=lambda pid: pid != process))
-    traces = [of_process(trace, pid) for pid in pids[:MOST_PROCESSES]]
-    measured = tuple(_steps(pid, one) for pid, one in zip(pids[:MOST_PROCESSES], traces, strict=True))
-    lacks = [Lack(_sentence(measured, len(pids)))]
+    own, *others = pids = tuple(sorted(pids, key=lambda pid: pid != process))
+    more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
+    sentence = f"The trace holds {len(pids)} processes: this report covers process {own} only"
+    lacks = [Lack(f"{sentence} (--process PID chooses another: {', '.join(others[:LISTED])}{more}).")]
     if share_correlations(trace):
         lacks.append(Lack("Its processes share launch numbers, so work can't be assigned to a process.", True, True))
-    return traces[0], measured, tuple(lacks)
-
-
-def _steps(pid: str, trace: Trace) -> ProcessSteps:
-    steps = [Interval(step.ts, step.end) for step in trace.main_steps]
-    devices = device_times(trace, steps) if steps else ()
-    return ProcessSteps(pid, len(steps), step_period(trace) / 1e3, devices)
-
-
-def _sentence(processes: Sequence[ProcessSteps], count: int) -> str:
-    described = "; ".join(_describe(process) for process in processes[1:])
-    more = f"; and {count - len(processes)} more" if count > len(processes) else ""
-    sentence = f"The trace holds {count} processes: this report covers process {processes[0].process} only"
-    return f"{sentence} (--process PID chooses another). Others: {described}{more}."
-
-
-def _describe(process: ProcessSteps) -> str:
-    took = f"{process.process} takes {duration(process.observed_us)}"
-    if not process.count:
-        return f"{took} in total"
-    works = (f"device {d.device} busy {min(1.0, d.busy_us / process.observed_us):.0%}" for d in process.devices)
-    return f"{took} per step" + "".join(f", {text}" for text in works)
+    return of_process(trace, own), pids, tuple(lacks)

@@ -29,8 +29,6 @@ HELD = 0.5
 """A step is certainly launch-bound if the device is busy less than this part of its unprofiled time."""
 LEAST_NS = 3_000
 """Least host time of an eager launch on any host: dispatch and call (an H200's host needs 5 to 8 µs)."""
-THOUSANDS = 1000
-"""Launches per step from which their number alone is proof."""
 LAUNCH_NS = 100_000
 """Most host time of a launch with the Python and dispatch before it; more is something else."""
 
@@ -166,17 +164,6 @@ class Context(Caching, frozen=True):
     def length_us(self, rows: Iterable[int]) -> float:
         """Return the length of these slices per step, in µs."""
         return float(self.trace.slices.dur[np.array(list(rows), np.int64)].sum()) / self.count / 1e3
-
-    def least_us(self, launches: float, mean_ns: float, intervals: Sequence[ThreadInterval]) -> float:
-        """Return the least host time per step of thousands of launches, in µs, for a step of unknown time.
-
-        0 for fewer launches, and if the device is busy meanwhile or kernels (`mean_ns`) take longer than their
-        launches.
-        """
-        if launches < THOUSANDS or mean_ns > HELD * LEAST_NS:
-            return 0.0
-        length = sum(end - begin for _, begin, end in intervals) / self.count / 1e3
-        return launches * (LEAST_NS - mean_ns) / 1e3 if self.idle_within(intervals) >= HELD * length else 0.0
 
     def idle_us(self, rows: Iterable[int]) -> float:
         """Return how long the most idle device was idle during these slices per step, in µs."""

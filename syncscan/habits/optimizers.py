@@ -70,7 +70,7 @@ class LoopingOptimizer(msgspec.Struct, frozen=True, kw_only=True):
     mean_ns: float
     """Mean length of a kernel, ns."""
     took_us: float
-    """Host time per step; a lower bound if the step's own time is unknown."""
+    """Host time per step."""
 
 
 def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
@@ -86,9 +86,7 @@ def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
     if np.count_nonzero(together) > BATCHED * len(work) or mean_ns > SMALL_NS:
         return None
     took = context.length_us(rows) * context.host_scale
-    if not context.launch_bound:
-        took = context.least_us(len(work) / context.count, mean_ns, [context.interval(row) for row in rows])
-    if took < 5 * context.notable_us:
+    if not context.launch_bound or took < 5 * context.notable_us:
         return None
     return LoopingOptimizer(steps=rows, kernels=len(work) / context.count, mean_ns=mean_ns, took_us=took)
 

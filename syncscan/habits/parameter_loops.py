@@ -49,7 +49,7 @@ class ParameterLoop(msgspec.Struct, frozen=True, kw_only=True):
     mean_ns: float
     """Mean length of a kernel, ns."""
     took_us: float
-    """Host time per step; a lower bound if the step's own time is unknown."""
+    """Host time per step."""
 
 
 def parameter_loops(context: Context) -> list[ParameterLoop]:
@@ -87,9 +87,8 @@ def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int,
     if waits or mean_ns > SMALL_NS:
         return None
     took = length / context.count / 1e3 * context.host_scale
-    if context.step.unprofiled_us is None:
-        took = min(took, context.least_us(len(work) / context.count, mean_ns, intervals))
-    if took < context.notable_us:
+    surely = context.step.unprofiled_us is not None or context.launch_bound
+    if not surely or took < context.notable_us:
         return None
     return ParameterLoop(
         intervals=intervals,

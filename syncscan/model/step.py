@@ -68,16 +68,6 @@ class DeviceTime(msgspec.Struct, frozen=True):
     """Time in exposed collectives: with nothing computed beside them."""
 
 
-class ProcessSteps(msgspec.Struct, frozen=True):
-    """The steps of one of several processes in a trace, as measured; mean µs."""
-
-    process: str
-    """The process's pid."""
-    count: int
-    observed_us: float
-    devices: tuple[DeviceTime, ...]
-
-
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """A replay's conclusion on a step without its syncs, besides which ones to remove."""
 
@@ -126,8 +116,8 @@ class StepSummary(msgspec.Struct, frozen=True):
     """Whether waits and idle time can't be measured, and are 0 for that reason."""
     devices: tuple[DeviceTime, ...] = ()
     """Devices that the step uses, busiest first."""
-    processes: tuple[ProcessSteps, ...] = ()
-    """Processes of a trace that holds several, this step's own first."""
+    processes: tuple[str, ...] = ()
+    """Pids of the processes of a trace that holds several, this step's own first."""
     device_share: float | None = None
     """Fraction of the unprofiled step in which the busiest device is busy; None without a verdict."""
     device_share_basis: ShareBasis | None = None

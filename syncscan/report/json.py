@@ -22,7 +22,7 @@ from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
 from syncscan.model.states import ObstacleKind, States
-from syncscan.model.step import Bound, DeviceTime, ProcessSteps, ShareBasis
+from syncscan.model.step import Bound, DeviceTime, ShareBasis
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor
 from syncscan.model.view import Hidden
@@ -109,7 +109,7 @@ class StepDocument(Struct, frozen=True):
     input_us: Annotated[float | None, about("in a loader")]
     communication_us: float | None
     devices: tuple[DeviceTime, ...]
-    processes: Annotated[tuple[ProcessSteps, ...], about("processes of a file that has several; the first is analyzed")]
+    processes: Annotated[tuple[str, ...], about("pids of a file that has several; the first is analyzed")]
     device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device is busy")]
     device_share_basis: Annotated[
         ShareBasis | None, about("basis of device_share; recorded: from the trace, with the profiler")

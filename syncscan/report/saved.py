@@ -39,7 +39,7 @@ def _options(analysis: Analysis) -> Asked:
         step_ms=given / 1e3 if given else None,
         step_scope=steps.name if steps.by is FoundBy.SCOPE else None,
         steps="none" if steps.asked else "auto",
-        process=step.processes[0].process if step.processes else None,
+        process=step.processes[0] if step.processes else None,
         chosen=steps.chosen,
     )
 

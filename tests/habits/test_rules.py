@@ -47,22 +47,6 @@ def test_launches_without_such_a_time_are_blamed_for_their_number():
     assert "launch-bound" in rules(t)
 
 
-def test_an_optimizer_of_thousands_of_kernels_is_proof_enough():
-    """1,200 kernels of 1 µs need 3.6 ms of the host at least; beside them the device is busy for as long."""
-
-    def optimizer(kernels):
-        t = TraceBuilder()
-        for start in t.steps(2, lasts=20_000):
-            t.launch("train", at=start, lasts=9000)
-            with t.scope("Optimizer.step#AdamW.step", start + 9500, start + 19_900):
-                for k in range(kernels):
-                    t.launch("addcdiv", at=start + 9600 + 8 * k, lasts=1)
-        return t
-
-    assert "optimizer-loop" in rules(optimizer(1200))
-    assert "optimizer-loop" not in rules(optimizer(400))
-
-
 def test_launches_are_not_blamed_for_what_the_host_computes():
     """The device idles as long, but behind a few launches and much else: no graph would help."""
     t = TraceBuilder(**OWN_TIME)
