@@ -20,9 +20,6 @@ _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _TAKES_TENSORS = frozenset("pow mul add sub div multiply divide subtract true_divide".split())
 """Functions of torch's and methods of tensors that take a tensor without dimensions as they take a number."""
 _SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
-_SINGLE = frozenset("float32 float16 bfloat16".split())
-MOST_DIGITS = 8
-"""Decimal digits to which a number in single precision, times a power of ten, is exact in double precision."""
 _DIVISOR = "is a divisor, and Python raises if it is 0"
 _NOT_RUN = "is used by code that didn't run"
 
@@ -271,41 +268,15 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         return _cast_call(walk, call, node, taint, origin, name)
     if name == "abs":
         walk.compute(call, taint, origin)
-    elif name == "round" and _is_rounded_exactly(walk, call, node, taint):
-        _method(walk, call, node, taint, origin, f"round(decimals={walk.file.text.code(call.args[1])})")
     elif matched("math.sqrt($x ** 2) | math.sqrt($x ** 4)", call):
-        _method(walk, call, node, taint, origin, "sqrt()")
-    elif name == "pow" and len(call.args) == 2:
-        _power(walk, call, node, taint, origin)
+        walk.as_tensor(origin, node)
+        walk.write(call, lambda render: f"{callable_source(render(node))}.sqrt()")
+        walk.compute(call, taint, origin)
     elif extreme := matched("min($first, $second) | max($first, $second)", call):
         _extreme(walk, call, node, origin, extreme.first, extreme.second)
     else:
         return _torch_function(walk, call, node, taint, origin)
     return True
-
-
-def _method(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, method: str) -> None:
-    """Follow `round(x, 2)`, which becomes a method of the tensor."""
-    walk.as_tensor(origin, node)
-    walk.write(call, lambda render: f"{callable_source(render(node))}.{method}")
-    walk.compute(call, taint, origin)
-
-
-def _is_rounded_exactly(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint) -> bool:
-    """Return whether torch rounds a read to the same decimal number as Python does: its product is exact in doubles."""
-    if len(call.args) != 2 or call.keywords or node is not call.args[0] or taint.types != {"float"}:
-        return False
-    digits = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
-    exact = isinstance(digits, int) and 0 < digits <= MOST_DIGITS and walk.site.tensor.dtype in _SINGLE
-    return exact and _is_plainly_read(walk, node)
-
-
-def _is_plainly_read(walk: NumberWalk, node: ast.expr) -> bool:
-    """Return whether an expression is the read itself, or a name for nothing else."""
-    if not isinstance(node, ast.Name):
-        return node is walk.site.node
-    stores = walk.file.stores(node)
-    return bool(stores) and all(walk.file.value_given(store) is walk.site.node for store in stores)
 
 
 def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:
@@ -323,16 +294,6 @@ def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, o
     walk.write(call, lambda render: f"{callable_source(render(node))}{suffix}")
     walk.push(call, number(taint.types if by_tensor else {name}), origin)
     return True
-
-
-def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    other = call.args[1] if node is call.args[0] else call.args[0]
-    types = frozenset(walk.file.types(call))
-    if not walk.is_number(other) or types != {"float"}:
-        walk.stuck(node, "is combined with something that isn't a number", origin)
-        return
-    _coerce(walk, node, taint, types, origin)
-    walk.push(call, number(types), origin)
 
 
 def _extreme(

@@ -85,24 +85,6 @@ FIXED = {
         "result = values"
     ),
     (
-        "seen, log = [], []\n"
-        "for loss in losses:\n"
-        "    seen.append(round(loss.item(), 3))\n"
-        "    value = loss.item()\n"
-        '    log.append({"loss": round(value, 2)})\n'
-        "result = seen, log"
-    ): (
-        "seen, log = [], []\n"
-        "for loss in losses:\n"
-        "    seen.append(loss.detach().double().round(decimals=3))\n"
-        "    value = loss.detach().double()\n"
-        '    log.append({"loss": value.round(decimals=2)})\n'
-        'for row, value_2 in zip(log, torch.stack([row["loss"] for row in log]).tolist() if log else []):\n'
-        '    row["loss"] = value_2\n'
-        "seen = torch.stack(seen).tolist() if seen else []\n"
-        "result = seen, log"
-    ),
-    (
         "recent = []\n"
         "for loss in losses:\n"
         "    recent.append(loss.item())\n"
