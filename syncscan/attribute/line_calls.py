@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from msgspec.structs import replace
 
 from syncscan.attribute.source_file import OWN, SourceFiles, function_with, functions_of
+from syncscan.facts.code_pattern import called, stands_in
 from syncscan.model.finding import Source, SyncPoint, Use
 from syncscan.model.runtime_calls import is_synchronize
 
@@ -42,12 +43,8 @@ def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles 
 
 def reads_on(function: ast.AST, line: int, ops: Sequence[str]) -> list[ast.expr]:
     """Return the calls and subscripts of a line that can be one of these ops, the outermost op's first."""
-    nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and _in_line(n, line)]
+    nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and stands_in(n, line)]
     return [node for op in ops for node in nodes if _can_be(node, _short(op), _spelled(op))]
-
-
-def _in_line(node: ast.expr, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _function(tree: ast.Module, source: Source) -> ast.AST | None:
@@ -80,11 +77,7 @@ def _spelled(op: str) -> set[str]:
 
 
 def _can_be(node: ast.Call | ast.Subscript, op: str, spellings: Set[str]) -> bool:
-    return _called(node) in spellings if isinstance(node, ast.Call) else _subscripts(op, node)
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called(node) in spellings if isinstance(node, ast.Call) else _subscripts(op, node)
 
 
 def _subscripts(name: str, node: ast.Subscript) -> bool:
@@ -126,7 +119,10 @@ def copies_what_it_indexes(source: Source, files: SourceFiles = OWN) -> bool:
     if function is None or not source.exact:
         return False
     indexed = {id(inner) for value in _indexed(function) for inner in ast.walk(value)}
-    return any(_copies(node) and _holds(node, source.line) and id(node) in indexed for node in ast.walk(function))
+    return any(
+        isinstance(node, ast.Call) and called(node) in _COPIES and stands_in(node, source.line) and id(node) in indexed
+        for node in ast.walk(function)
+    )
 
 
 def _indexed(function: ast.AST) -> Iterator[ast.expr]:
@@ -140,18 +136,6 @@ def _indexed(function: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
             yield node.value
-
-
-def _copies(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name in _COPIES
-
-
-def _holds(node: ast.AST, line: int) -> bool:
-    first = getattr(node, "lineno", 0)
-    return bool(first <= line <= (getattr(node, "end_lineno", None) or first))
 
 
 _SHOWS = frozenset(
@@ -193,13 +177,16 @@ def _all_of(uses: Iterator[Use]) -> Use:
 
 def _becomes(node: ast.AST, function: ast.AST, parents: dict[ast.AST, ast.AST], follow: bool) -> Use:
     """Return the use of an expression's value: by the expression around it, or by the names it is assigned to."""
-    if isinstance(node, ast.Call) and _name(node) in ("print", "range"):  # these read their argument's value themselves
-        return Use.SHOWN if _name(node) == "print" else Use.STEERS
+    if isinstance(node, ast.Call) and called(node) in (
+        "print",
+        "range",
+    ):  # these read their argument's value themselves
+        return Use.SHOWN if called(node) == "print" else Use.STEERS
     while node in parents and node is not function:
         child, node = node, parents[node]
         if _decides(node, child):
             return Use.STEERS
-        if isinstance(node, ast.Call) and child is not node.func and _name(node) not in _KEEPS:
+        if isinstance(node, ast.Call) and child is not node.func and called(node) not in _KEEPS:
             return Use.SHOWN if _shows(node) else Use.UNKNOWN
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return _of_names(node, function, parents) if follow else Use.UNKNOWN
@@ -217,7 +204,7 @@ def _decides(node: ast.AST, child: ast.AST) -> bool:
     if isinstance(node, ast.For | ast.AsyncFor):
         return child is node.iter
     if isinstance(node, ast.Call):
-        return child in node.args and _name(node) == "range"
+        return child in node.args and called(node) == "range"
     return (isinstance(node, ast.Subscript) and child is node.slice) or isinstance(node, ast.Match)
 
 
@@ -247,9 +234,5 @@ def _is_given_a_constant(name: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool
 def _shows(call: ast.Call) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is None:
-        return _name(call) == "print"
-    return _name(call) in _SHOWS and not (isinstance(owner, ast.Name) and owner.id in _COMPUTES)
-
-
-def _name(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        return called(call) == "print"
+    return called(call) in _SHOWS and not (isinstance(owner, ast.Name) and owner.id in _COMPUTES)

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from syncscan.attribute.source_file import OWN, SourceFiles
+from syncscan.facts.code_pattern import stands_in
 from syncscan.model.finding import Finding
 from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import Trace
@@ -104,7 +105,7 @@ def _name(node: ast.AST) -> str:
 
 def _kept(tree: ast.Module, networks: frozenset[str], line: int) -> tuple[str, int] | None:
     """Return name and line of an output that a loop around a line keeps from round to round; None without one."""
-    loops = [node for node in ast.walk(tree) if isinstance(node, _Loop) and _holds(node, line)]
+    loops = [node for node in ast.walk(tree) if isinstance(node, _Loop) and stands_in(node, line)]
     for loop in reversed(loops):
         if any(isinstance(node, ast.Call) and _name(node.func) in networks for node in _inside(loop)):
             outputs = _outputs(loop, networks)
@@ -184,10 +185,6 @@ def _stored(loop: _Loop, outputs: dict[str, int], networks: frozenset[str]) -> t
     return None
 
 
-def _holds(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
 # inference mode
 
 
@@ -210,7 +207,7 @@ def _is_one(functions: Sequence[ast.stmt], name: str, *lines: int) -> bool:
 
     What one function has, another one has too if it is called there.
     """
-    around = [[node for node in functions if _holds(node, line)] for line in lines]
+    around = [[node for node in functions if stands_in(node, line)] for line in lines]
     owners = [next((node for node in those if name in _local(node)), None) for those in around]
     if owners[0] is owners[1] or None not in owners:
         return owners[0] is owners[1]
@@ -249,7 +246,7 @@ def _called_beside_backward(
     for scope in (tree, *functions):
         calls = [n for child in ast.iter_child_nodes(scope) for n in _inside_of(child) if isinstance(n, ast.Call)]
         if any(isinstance(n.func, ast.Attribute) and n.func.attr == "backward" for n in calls):
-            outside = (n for n in calls if not any(_holds(region, n.lineno) for region in regions))
+            outside = (n for n in calls if not any(stands_in(region, n.lineno) for region in regions))
             yield from ((_name(n.func), n.lineno) for n in outside)
 
 

@@ -24,6 +24,17 @@ def usual_name(node: ast.expr) -> str:
     return f"{inner}.{node.attr}" if inner else ""  # type: ignore[attr-defined]
 
 
+def called(call: ast.Call) -> str:
+    """Return the last name of a called function or method; empty for what has none."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def stands_in(node: ast.AST, line: int) -> bool:
+    """Return whether a line is one of a node's."""
+    first = getattr(node, "lineno", 0)
+    return bool(first <= line <= (getattr(node, "end_lineno", None) or first))
+
+
 def matched(
     pattern: str, node: ast.AST | None, name_of: Callable[[ast.expr], str] = usual_name
 ) -> SimpleNamespace | None:

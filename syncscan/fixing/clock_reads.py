@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
+from syncscan.facts.code_pattern import called
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 
@@ -45,7 +46,7 @@ def follows_sync(file: File, clock: ast.Call) -> bool:
 def synchronizes(file: File, node: ast.AST, depth: int = 2) -> bool:
     """Return whether something in a node, or in the functions of the file that it calls, waits for the whole device."""
     for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = called(call)
         function = callees.callee(file, call) if depth else None
         if name == "synchronize" or (function is not None and synchronizes(file, function, depth - 1)):
             return True
@@ -66,7 +67,7 @@ def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
 
 
 def _is_named(call: ast.Call, names: Collection[str]) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = called(call)
     return name in names or "timer" in ast.unparse(call.func).lower()
 
 

@@ -20,11 +20,6 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
-def called(call: ast.Call) -> str:
-    """Return the last name of a called function or method; empty for what has none."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
 def only(file: File, *types: str) -> ast.Call | None:
     """Return the file's only call that makes an object of a type that begins so, where it ran once."""
     calls = [n for n in file.nodes if isinstance(n, ast.Call) and any(t.startswith(types) for t in file.types(n))]

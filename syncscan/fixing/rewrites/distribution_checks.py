@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.facts.code_pattern import called
 from syncscan.fixing import makers
 from syncscan.fixing.arguments import with_argument
 from syncscan.fixing.edits import Draft
@@ -31,7 +32,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and (waits := file.own_waits(node)):
             types = file.types(node)
             makes = bool(types) and all(name.startswith("torch.distributions.") for name in types)
-            if makes and makers.takes(node, "validate_args") and makers.called(node)[:1].isupper():
+            if makes and makers.takes(node, "validate_args") and called(node)[:1].isupper():
                 draft = Draft(file.text)
                 draft.replace(node, with_argument(file.text, node, "validate_args=False"))
                 change = "turn off the argument checks with validate_args=False"

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
-from syncscan.facts.code_pattern import matched
+from syncscan.facts.code_pattern import called, matched
 from syncscan.fixing import makers, questions
 from syncscan.fixing.arguments import with_argument
 from syncscan.fixing.edits import Draft, Render
@@ -161,7 +161,7 @@ def _maker(file: File, name: ast.Name) -> ast.Call | None:
     call = makers.made(file, name)
     if not isinstance(call, ast.Call) or file.types(call) != {LOADER} or len(call.args) >= 8:
         return None
-    return call if makers.called(call) == "DataLoader" and makers.takes(call, "pin_memory") else None
+    return call if called(call) == "DataLoader" and makers.takes(call, "pin_memory") else None
 
 
 def _lies_on_host(file: File, loop: ast.For) -> bool:
