@@ -65,6 +65,7 @@ def test_the_lines_shown_are_those_that_ran(tmp_path: Path, monkeypatch: pytest.
     assert "written after" not in shown
 
 
+@pytest.mark.slow
 def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its arguments, as typed; to a capture if nothing waits, of an example where it can't call the function."""
     monkeypatch.chdir(tmp_path)
@@ -109,7 +110,7 @@ print(net.weight.tolist())
 """
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+@pytest.mark.parametrize("steps", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 5))])
 def test_each_step_of_a_short_run_counts(tmp_path: Path, steps: int) -> None:
     """The first has all that waits before the optimizer's call, the last all that waits after it."""
     (tmp_path / "short.py").write_text(SHORT)
@@ -144,6 +145,7 @@ step()
 """
 
 
+@pytest.mark.slow
 def test_a_step_of_micro_batches_holds_them_all(tmp_path: Path) -> None:
     """Where no loop is around the optimizer, or one over optimizers only, that around the backward pass counts."""
     (tmp_path / "micro.py").write_text(MICRO)
@@ -185,7 +187,7 @@ with scope("epoch"):
 """
 
 
-@pytest.mark.parametrize("steps", [1, 2, 9])
+@pytest.mark.parametrize("steps", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 9))])
 @pytest.mark.parametrize("scopes", [["epoch"], ["step"], ["epoch", "step"]])
 def test_scopes_around_and_within_the_steps_keep_them_apart(tmp_path: Path, steps: int, scopes: list[str]) -> None:
     """A range around the loop holds all steps; one that the loop opens lies in its step."""
@@ -245,6 +247,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_catches_all_that_ends_it_is_ended(tmp_path: Path) -> None:
     """Its report is whole: three steps of one wait."""
     (tmp_path / "mine.py").write_text(SWALLOWS)
@@ -327,6 +330,7 @@ def test_what_comes_before_the_first_step_in_a_loop_around_it_is_a_phase(tmp_pat
     assert (document["run"]["mean_us"], document["run"]["phases"][0]["share"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_phases_come_again_after_so_many_steps(tmp_path: Path) -> None:
     """Where the run is long enough to see it."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
@@ -340,6 +344,7 @@ def test_phases_come_again_after_so_many_steps(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
     """In text with how often a round; where a format has no part for it, among the findings."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
@@ -350,6 +355,7 @@ def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
     assert [row for row in lines.splitlines() if "to-device" in row and ",15," in row]
 
 
+@pytest.mark.slow
 def test_steps_alone_make_no_phases(tmp_path: Path) -> None:
     """The script's preparation before its loop is no phase."""
     (tmp_path / "mine.py").write_text(SCRIPT)
@@ -357,6 +363,7 @@ def test_steps_alone_make_no_phases(tmp_path: Path) -> None:
     assert document["run"] is None
 
 
+@pytest.mark.slow
 def test_options_behind_the_script_are_noted(tmp_path: Path) -> None:
     """They are the script's; a note says so of those that are named as options of the command, but behind `--`."""
     script = tmp_path / "train.py"

@@ -70,6 +70,7 @@ def test_an_endless_program_ends_after_rounds_of_its_loop(tmp_path: Path) -> Non
     assert f"Each iteration of the loop at {tmp_path / 'mine.py'}:13 is a step." in document["dry_run"]["notes"]
 
 
+@pytest.mark.slow
 def test_the_outer_loop_is_the_step_if_it_comes_round_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of its inner rounds are in it."""
     monkeypatch.setattr(program_steps, "ALONE", Patience(0, 2_000, math.inf))

@@ -53,6 +53,7 @@ def test_a_recipe_writes_a_trace(name: str, tmp_path: Path, monkeypatch: pytest.
     assert names["prof"].complete
 
 
+@pytest.mark.slow
 def test_each_rank_of_ddp_writes_its_own(tmp_path: Path) -> None:
     """Two processes with gloo, told of each other as torchrun does it: its launcher would import torch a third time."""
     script = tmp_path / "train.py"

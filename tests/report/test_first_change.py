@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import syncscan
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Basis
 from syncscan.report import render
 from syncscan.report.fixes import fitting
 from tests.each import each
+from tests.recordings import FOLDER, analyzed
 
-FOLDER = Path(__file__).parents[2] / "sample_traces"
 STALLS = sorted(FOLDER.glob("stalls/*.json.gz"))
 CASES = [*STALLS, *sorted(FOLDER.glob("whatif/*.gz")), *sorted(FOLDER.glob("programs/recorded/*.gz"))]
 LAUNCH_LESS = "CUDA graphs, torch.compile, a fused optimizer"
@@ -26,7 +25,7 @@ def test_the_largest_gain_heads_the_list(path: Path) -> None:
     """The largest is taken of syncs and habits, whatever their gain is based on; nothing else is advised in its
     place.
     """
-    analysis = syncscan.analyze(path)
+    analysis = analyzed(path)
     habits = [h for h in analysis.habits if h.gain and h.gain.basis is not Basis.UPPER_BOUND]
     if not analysis.remedies or not habits:
         return
@@ -44,7 +43,7 @@ def test_the_largest_gain_heads_the_list(path: Path) -> None:
 @each("path", STALLS, ids=lambda path: path.name.partition(".")[0])
 def test_every_stall_is_in_the_list_of_changes(path: Path) -> None:
     """Each habit with a gain has its entry, in text on the first screen where it gains most."""
-    analysis = syncscan.analyze(path)
+    analysis = analyzed(path)
     listed = {r.habit for r in analysis.remedies}
     assert {h.id for h in analysis.habits if h.gain} <= listed
     first = analysis.remedies[0]
@@ -66,7 +65,7 @@ def test_a_fix_is_cut_between_sentences_and_says_so() -> None:
 @each("name", ["copies.pageable", "tips.item", "copies.inline_pin"])
 def test_a_cut_fix_ends_in_the_way_to_the_rest(name: str, width: int) -> None:
     """The first change's fix is whole, or ends after a sentence with `… (-v)`."""
-    analysis = syncscan.analyze(FOLDER / f"programs/recorded/{name}.pt.trace.json.gz")
+    analysis = analyzed(FOLDER / f"programs/recorded/{name}.pt.trace.json.gz")
     screen = " ".join(render(analysis, "text", width=width).split("\n\n")[0].split())
     (first, *_) = json.loads(render(analysis, "json"))["remedies"]
     sentences = re.split(r"(?<=[.:;])\s+(?=[A-Z])", first["fix"])

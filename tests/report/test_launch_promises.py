@@ -9,7 +9,7 @@ import html
 import json
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from syncscan.report.states import LOSES
 from tests.builder import TraceBuilder
 from tests.each import each
 from tests.networks import launch_bound, ops, read
+from tests.recordings import RECORDINGS, analyzed
 
 ROOT = Path(__file__).parents[2]
 TARS = (
@@ -184,22 +185,23 @@ def promises_no_more(analysis: Analysis) -> None:
         words_promise_no_more(text, allowed)
 
 
-def recordings() -> Iterator[tuple[Path, str]]:
-    """Each recording of the repository: its file, or an archive and the name within."""
-    yield from ((path, "") for path in sorted((ROOT / "sample_traces").rglob("*.json.gz")))
-    for path in TARS:
-        with tarfile.open(path) as tar:
-            yield from ((path, name) for name in sorted(tar.getnames()) if name.endswith(".gz"))
-
-
-@each(("path", "member"), list(recordings()), ids=lambda part: getattr(part, "name", part))
-def test_no_report_of_a_recording_promises_more_than_its_states(path: Path, member: str, tmp_path: Path) -> None:
+@each("recording", RECORDINGS, lambda path: path.name)
+def test_no_report_of_a_recording_promises_more_than_its_states(recording: Path) -> None:
     """Text, JSON, Markdown and HTML, wherever they speak of launches, a compile or a graph."""
-    if member:
-        with tarfile.open(path) as tar:
-            tar.extract(member, tmp_path, filter="data")
-        path = tmp_path / member
-    promises_no_more(api.analyze(path))
+    promises_no_more(analyzed(recording))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("archive", TARS, ids=lambda path: path.stem)
+def test_nor_does_one_of_the_benchmarks_recordings(archive: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    """Of pairs of programs before and after a change, which lie in archives."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    members = sorted(path for path in tmp_path.rglob("*.gz") if path.is_file())
+    assert members
+    for member in members:
+        with subtests.test(member.name):
+            promises_no_more(api.analyze(member))
 
 
 def straight() -> Analysis:

@@ -204,6 +204,7 @@ def spied(user: int, origin: str, folder: Path) -> bytes:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize("viewer", ["html", "perfetto", "tensorboard"])
 def test_other_users_get_nothing(trace: Path, viewer: str) -> None:

@@ -12,8 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.step import REPEATABILITY
 from tests.builder import TraceBuilder
 from tests.each import each
-
-RECORDED = Path(__file__).parent.parent.parent / "sample_traces"
+from tests.recordings import RECORDINGS, analyzed, name
 
 
 def least_share(analysis: Analysis) -> float:
@@ -23,10 +22,10 @@ def least_share(analysis: Analysis) -> float:
     return min((h.gain.recoverable_us / period for h in analysis.habits if h.gain), default=1.0)
 
 
-@each("path", sorted(RECORDED.rglob("*.json.gz")), ids=lambda path: path.name.partition(".pt")[0])
+@each("path", RECORDINGS, name)
 def test_a_habit_of_a_recording_saves_at_least_what_can_be_measured(path: Path) -> None:
     """Two measurements of one step differ by as much: what is below can't be told from nothing."""
-    assert least_share(api.analyze(path)) >= 0.99 * REPEATABILITY
+    assert least_share(analyzed(path)) >= 0.99 * REPEATABILITY
 
 
 LENGTHS = st.floats(0.0, 400.0)
