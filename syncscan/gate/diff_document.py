@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from syncscan.gate.diff_report import verdict
-from syncscan.gate.differences import Diff, DiffState, Promise, Site, SiteChange, SiteStatus, StepChange
+from syncscan.gate.differences import Diff, DiffState, HabitChange, Promise, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase, Source
-from syncscan.model.json_text import Range, about, indented, written
+from syncscan.model.json_text import about, indented, written
 from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.diff/1"
-
-
-class PromiseDocument(Struct, frozen=True):
-    """Savings projected for the removed syncs, and whether they came true."""
-
-    saving_us: float
-    range_us: Range
-    kept: Annotated[str, Meta(extra_json_schema={"enum": ["yes", "less", "more", "unknown"]})]
-
-
-def promise_document(promise: Promise | None) -> PromiseDocument | None:
-    if promise is None:
-        return None
-    return written(PromiseDocument, promise, kept=promise.kept.name.lower())
 
 
 class BeforeAndAfter(Struct, frozen=True):
@@ -92,14 +78,6 @@ class ChangeDocument(Struct, frozen=True):
     after: SiteDocument | None
 
 
-class HabitChangeDocument(Struct, frozen=True):
-    """A habit that appeared or disappeared."""
-
-    change: SiteStatus
-    rule: str
-    scope: tuple[str, ...]
-
-
 class DiffDocument(Document, frozen=True):
     """The changes from one recording or job to another."""
 
@@ -107,10 +85,10 @@ class DiffDocument(Document, frozen=True):
     before: DiffState
     after: DiffState
     step: StepChangeDocument
-    promised: PromiseDocument | None
+    promised: Promise | None
     moved: tuple[MovedDocument, ...]
     changes: tuple[ChangeDocument, ...]
-    habits: tuple[HabitChangeDocument, ...]
+    habits: tuple[HabitChange, ...]
     notes: tuple[str, ...]
 
 
@@ -127,10 +105,9 @@ def document(diff: Diff) -> DiffDocument:
         syncscan=__version__,
         verdict=verdict(diff),
         step=_step(diff.step),
-        promised=promise_document(diff.promise),
+        promised=diff.promise,
         moved=tuple(written(MovedDocument, m, to=m.to.first.id) for m in diff.moved),
         changes=tuple(_change(c) for c in diff.changes),
-        habits=tuple(HabitChangeDocument(c.change, c.habit.rule, c.habit.scope) for c in diff.habits),
     )
 
 

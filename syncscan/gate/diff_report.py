@@ -212,20 +212,28 @@ def _habits(diff: Diff) -> str:
 
 
 def _habit(change: HabitChange) -> str:
-    scope = change.habit.scope
-    return f"{change.habit.rule} in {scope[-1]}" if scope else change.habit.rule
+    scope = change.scope
+    return f"{change.rule} in {scope[-1]}" if scope else change.rule
 
 
 def _promise(diff: Diff) -> str:
     p = diff.promise
     if p is None:
         return ""
-    saves = f"{within(p.saving_us, p.range_us)} ({range_of(p.range_us)})"
+    low, high = p.range_us
+    saves = f"{within(p.saving_us, (low, high))} ({range_of((low, high))})"
     sentence = f"Removing these syncs was projected to save {'the job ' * diff.of_job}{saves}"
     if p.kept is PromiseOutcome.UNKNOWN:
         return sentences(sentence, "These recordings can't show whether it did")
     measured = f"measured: {duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
-    return sentences(f"{sentence}; {measured}, {p.kept.value}", *_beside(diff))
+    return sentences(f"{sentence}; {measured}, {_KEPT[p.kept]}", *_beside(diff))
+
+
+_KEPT = {
+    PromiseOutcome.YES: "as projected",
+    PromiseOutcome.LESS: "less than projected",
+    PromiseOutcome.MORE: "more than projected",
+}
 
 
 def _beside(diff: Diff) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from syncscan.model.finding import Finding
-from syncscan.model.habit import Habit
+from syncscan.model.json_text import Range
 
 
 class SiteStatus(str, enum.Enum):
@@ -163,9 +163,9 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
 class PromiseOutcome(str, enum.Enum):
     """Whether the measured saving matches the projected one."""
 
-    YES = "as projected"
-    LESS = "less than projected"
-    MORE = "more than projected"
+    YES = "yes"
+    LESS = "less"
+    MORE = "more"
     UNKNOWN = "unknown"
 
 
@@ -173,7 +173,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     """The earlier state's projected saving without the removed syncs, scaled to the compared step; µs."""
 
     saving_us: float
-    range_us: tuple[float, float]
+    range_us: Range
     kept: PromiseOutcome
 
 
@@ -196,7 +196,8 @@ class HabitChange(msgspec.Struct, frozen=True):
     """A habit that was removed or added."""
 
     change: SiteStatus
-    habit: Habit
+    rule: str
+    scope: tuple[str, ...]
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):

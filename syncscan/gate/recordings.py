@@ -139,8 +139,8 @@ def habit_changes(before: Sequence[Analysis], after: Sequence[Analysis]) -> tupl
 
     Habits of one rule and scope are one, but for those of different work that only samples show.
     """
-    removed = (HabitChange(SiteStatus.GONE, habit) for habit in _only(before, after))
-    new = (HabitChange(SiteStatus.NEW, habit) for habit in _only(after, before))
+    removed = (HabitChange(SiteStatus.GONE, habit.rule, habit.scope) for habit in _only(before, after))
+    new = (HabitChange(SiteStatus.NEW, habit.rule, habit.scope) for habit in _only(after, before))
     return (*removed, *new)
 
 

@@ -15,8 +15,8 @@ from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.file_walk import FileWalk, Found
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
-from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning
-from syncscan.model.finding import Cause, Diagnosis, Severity
+from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning, WarningSource
+from syncscan.model.finding import Cause, Severity
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.view import matches
 
@@ -98,13 +98,13 @@ def _sort_out(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, 
         warning = _warning(source, match, rules[match.hit.rule])
         comment = _comment_on(match.node, comments)
         if match.around.allowed:
-            allowed.append(AllowedWarning(warning, "allowed block", match.around.allowed))
+            allowed.append(warning.allowed("allowed block", match.around.allowed))
         elif comment and comment.allows(warning.rule):
-            allowed.append(AllowedWarning(warning, "comment", comment.reason))
+            allowed.append(warning.allowed("comment", comment.reason))
         else:
             warnings.append(warning)
             if comment:
-                notes.append(f"{warning.where}: {comment} doesn't allow {warning.rule}: {_why_not(comment)}.")
+                notes.append(f"{warning.source}: {comment} doesn't allow {warning.rule}: {_why_not(comment)}.")
     return LintResult(warnings=tuple(warnings), allowed=tuple(allowed), notes=tuple(notes))
 
 
@@ -125,27 +125,27 @@ def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
     column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
     code = " ".join(ast.unparse(node).split())
     return LintWarning(
-        diagnosis=Diagnosis(
-            hit.rule,
-            doc.name,
-            Cause(doc.cause.value),
-            title=hit.title,
-            why=_first_paragraph(doc, "Why it stalls"),
-            fix=hit.fix,
-            when_fine=_first_paragraph(doc, "When it is fine"),
-            confidence=hit.confidence,
-        ),
-        file=source.file,
-        line=line,
-        column=column + 1,
-        end_line=line + (node.end_lineno or node.lineno) - node.lineno,
-        function=match.around.function,
+        rule=hit.rule,
+        name=doc.name,
+        cause=Cause(doc.cause.value),
+        severity=_severity(match),
+        confidence=hit.confidence,
         scope=match.around.scope,
-        code=code if len(code) <= _CODE else f"{code[: _CODE - 1]}…",
+        source=WarningSource(
+            file=source.file,
+            line=line,
+            column=column + 1,
+            end_line=line + (node.end_lineno or node.lineno) - node.lineno,
+            cell=cell,
+            function=match.around.function,
+            code=code if len(code) <= _CODE else f"{code[: _CODE - 1]}…",
+        ),
         place=match.around.words or "the program's settings",
         because=_because(match),
-        severity=_severity(match),
-        cell=cell,
+        title=hit.title,
+        why=_first_paragraph(doc, "Why it stalls"),
+        fix=hit.fix,
+        when_fine=_first_paragraph(doc, "When it is fine"),
     )
 
 

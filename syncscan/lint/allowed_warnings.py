@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncscan.gate.limits import names_line
 from syncscan.gate.verdict import Allowance
-from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning
+from syncscan.lint.warning import LintResult, LintWarning
 from syncscan.model.finding import Source
 
 
@@ -24,15 +24,15 @@ def exempt(linted: LintResult, entries: Sequence[Allowance], today: datetime.dat
         named = [entry for entry in entries if _names(entry, warning)]
         counting = [entry for entry in named if entry.expires is None or today <= entry.expires]
         if counting:
-            allowed.append(AllowedWarning(warning, "allow-list", counting[0].reason))
+            allowed.append(warning.allowed("allow-list", counting[0].reason))
             continue
         warnings.append(warning)
-        notes += [f"{warning.where}: the allow-list's entry for it expired on {entry.expires}." for entry in named[:1]]
+        notes += [f"{warning.source}: the allow-list's entry for it expired on {entry.expires}." for entry in named[:1]]
     return replace(linted, warnings=tuple(warnings), allowed=tuple(allowed), notes=tuple(notes))
 
 
 def _names(entry: Allowance, warning: LintWarning) -> bool:
-    source = Source(warning.file, warning.line, warning.function, exact=True)
+    source = Source(warning.source.file, warning.source.line, warning.source.function, exact=True)
     scopes = (*warning.scope, "/".join(warning.scope))
     return (
         not entry.op

@@ -24,20 +24,20 @@ def flagged_warnings(linted: LintResult) -> Flagged:
 
 
 def _line(g: LintWarning) -> FlaggedLine:
-    d = g.diagnosis
-    known_by = "\0".join((g.rule, g.function, g.code)).encode("utf-8", "replace")
+    at = g.source
+    known_by = "\0".join((g.rule, at.function, at.code)).encode("utf-8", "replace")
     return FlaggedLine(
         rule=g.rule,
         severity=g.severity,
-        title=f"possible sync: {d.title}",
-        message=sentences(g.code, g.because, doubt(g), d.fix, f"Rule {g.rule}"),
-        place=FilePosition(g.file, g.line, g.column, g.end_line),
-        rule_name=d.name,
-        rule_help=f"{d.fix} Fine: {d.when_fine}",
-        tags=("performance", d.cause.value.lower()),
-        summary=sentences(f"Possible sync: {d.title}", g.because, doubt(g), d.fix),
-        inside=(g.function, "function") if g.function else None,
+        title=f"possible sync: {g.title}",
+        message=sentences(at.code, g.because, doubt(g), g.fix, f"Rule {g.rule}"),
+        place=FilePosition(at.file, at.line, at.column, at.end_line),
+        rule_name=g.name,
+        rule_help=f"{g.fix} Fine: {g.when_fine}",
+        tags=("performance", g.cause.value.lower()),
+        summary=sentences(f"Possible sync: {g.title}", g.because, doubt(g), g.fix),
+        inside=(at.function, "function") if at.function else None,
         fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
-        figures={"guess": True, "cause": d.cause.value, "confidence": d.confidence.value},
+        figures={"guess": True, "cause": g.cause.value, "confidence": g.confidence.value},
         rows=(warning_row(g),),
     )

@@ -15,7 +15,7 @@ def blocks(linted: LintResult) -> Iterator[Block]:
     yield Heading(verdict(linted), 1)
     if linted.warnings:
         yield Items(tuple(map(_item, linted.warnings)), most=len(linted.warnings))
-        fixes = sorted({(g.rule, g.diagnosis.fix) for g in linted.warnings})
+        fixes = sorted({(g.rule, g.fix) for g in linted.warnings})
         yield Heading("What to write instead (for details: syncscan explain RULE):")
         yield Items(tuple(Item((code(rule), f": {fix}")) for rule, fix in fixes))
     for sentence in (*beside(linted), LIMITS):
@@ -24,10 +24,10 @@ def blocks(linted: LintResult) -> Iterator[Block]:
 
 def _item(warning: LintWarning) -> Item:
     severity = Span(warning.severity.value, _LOOKS.get(warning.severity, ""))
-    head = (place(warning.where), ": ", severity, f" [{warning.rule}] {warning.diagnosis.title}")
+    head = (place(str(warning.source)), ": ", severity, f" [{warning.rule}] {warning.title}")
     scope = f" Scope {' › '.join(warning.scope)}." if warning.scope else ""
     unsure = f" ({doubt(warning)})" if doubt(warning) else ""
-    return Item(head, (code(warning.code), f"{warning.because}{scope}{unsure}"))
+    return Item(head, (code(warning.source.code), f"{warning.because}{scope}{unsure}"))
 
 
 def verdict(linted: LintResult) -> str:
@@ -51,7 +51,7 @@ def beside(linted: LintResult) -> list[str]:
 
 def doubt(warning: LintWarning) -> str:
     """Return why a lint warning is less certain than others; empty where it isn't."""
-    return "it may not read a tensor" if warning.diagnosis.confidence is Confidence.LOW else ""
+    return "it may not read a tensor" if warning.confidence is Confidence.LOW else ""
 
 
 def _count_text(count: int, one: str) -> str:

@@ -13,7 +13,6 @@ COLUMNS = (
 
 
 def warning_row(g: LintWarning) -> dict[str, Any]:
-    d = g.diagnosis
-    judged = (d.rule, d.cause.value, g.severity.value, d.confidence.value)
-    stands = (g.file, g.cell, g.line, g.column, g.function, " > ".join(g.scope), g.code, g.place)
-    return dict(zip(COLUMNS, (*judged, *stands, g.because, d.title, d.fix), strict=True))
+    at, judged = g.source, (g.rule, g.cause.value, g.severity.value, g.confidence.value)
+    stands = (at.file, at.cell, at.line, at.column, at.function, " > ".join(g.scope), at.code, g.place)
+    return dict(zip(COLUMNS, (*judged, *stands, g.because, g.title, g.fix), strict=True))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
-from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.finding import Cause, Confidence, Severity
+from syncscan.model.json_text import about, written
 
 LIMITS = (
     "These warnings come from the source alone: nothing ran, so types and devices are unknown, and nothing was timed. "
@@ -15,51 +17,54 @@ LIMITS = (
 """Caveat of every lint report."""
 
 
-class LintWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in the source whose pattern makes the host wait for the device."""
+class WarningSource(msgspec.Struct, frozen=True):
+    """Source position of a lint warning."""
 
-    diagnosis: Diagnosis
-    """Diagnosis, as for a finding; its confidence is never high."""
     file: str
     """File as it was named or discovered; `-` for standard input."""
-    line: int
-    """Line, from 1; in a notebook, within its cell."""
-    column: int
-    """Column, from 1, in characters."""
+    line: Annotated[int, about("from 1; in a notebook, within the cell")]
+    column: Annotated[int, about("from 1, in characters")]
     end_line: int
+    cell: Annotated[int | None, about("the number of the notebook cell, from 1")]
     function: str
     """Qualified name of the function, `Trainer.step`; empty at module level."""
-    scope: tuple[str, ...]
-    """Names of the surrounding `record_function` blocks, outermost first."""
-    code: str
-    """The expression."""
-    place: str
-    """The surrounding code: `a training step's loop (line 12)`."""
-    because: str
-    """Why it may wait, and run in each step, as a sentence."""
-    severity: Severity
-    """`medium`; `low` where it runs rarely: in an evaluation, or under a condition such as `step % 100 == 0`."""
-    cell: int | None = None
-    """Number of a notebook's cell, from 1."""
+    code: Annotated[str, about("the expression")]
 
-    @property
-    def rule(self) -> str:
-        """Id of its rule."""
-        return self.diagnosis.rule
-
-    @property
-    def where(self) -> str:
-        """Position as editors read it: `train.py:12:5`, or in a notebook `demo.ipynb:cell 3:12:5`."""
+    def __str__(self) -> str:
+        """Return the position as editors read it: `train.py:12:5`, or in a notebook `demo.ipynb:cell 3:12:5`."""
         cell = f"cell {self.cell}:" if self.cell else ""
         return f"{self.file}:{cell}{self.line}:{self.column}"
 
 
-class AllowedWarning(msgspec.Struct, frozen=True):
+class LintWarning(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in the source that matches the pattern of a sync."""
+
+    rule: str
+    name: str
+    cause: Cause
+    severity: Severity
+    """`medium`; `low` where it runs rarely: in an evaluation, or under a condition such as `step % 100 == 0`."""
+    confidence: Confidence
+    """Never high."""
+    scope: tuple[str, ...]
+    """Names of the surrounding `record_function` blocks, outermost first."""
+    source: WarningSource
+    place: Annotated[str, about("the loop or function that runs in every step")]
+    because: Annotated[str, about("why it may wait, and run in every step")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+    def allowed(self, by: str, reason: str) -> AllowedWarning:
+        """Return the warning as one that `comment`, `allowed block` or `allow-list` allows."""
+        return written(AllowedWarning, self, by=by, reason=reason)
+
+
+class AllowedWarning(LintWarning, frozen=True, kw_only=True):
     """A lint warning that the source or the project's configuration allows."""
 
-    warning: LintWarning
     by: str
-    """`comment`, `allowed block` or `allow-list`."""
     reason: str
 
 
@@ -83,4 +88,4 @@ class LintResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown_files(self) -> Sequence[str]:
         """The files with warnings, in order."""
-        return tuple(dict.fromkeys(warning.file for warning in self.warnings))
+        return tuple(dict.fromkeys(warning.source.file for warning in self.warnings))

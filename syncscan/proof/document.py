@@ -6,19 +6,12 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.json_text import Range, about, indented, written
+from syncscan.model.json_text import about, indented, written
 from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.prove/1"
-
-
-class GainDocument(Struct, frozen=True):
-    """A share of the step, with its interval."""
-
-    share: float
-    range: Range
 
 
 class ResultDocument(Struct, frozen=True):
@@ -57,10 +50,10 @@ class ProofDocument(Document, frozen=True):
     proven: bool
     before_us: float | None
     after_us: float | None
-    gain: Annotated[GainDocument | None, about("parts of the step")]
+    gain: Annotated[ProofGain | None, about("parts of the step")]
     confidence: Annotated[float, about("of the interval")]
     matters: Annotated[float, about("smallest gain that matters")]
-    projected: Annotated[GainDocument | None, about("set if a trace of the earlier state was given")]
+    projected: Annotated[ProofGain | None, about("set if a trace of the earlier state was given")]
     result: ResultDocument
     pairs: tuple[PairDocument, ...]
     steps: int
@@ -86,16 +79,11 @@ def document(proof: Proof) -> ProofDocument:
         syncscan=__version__,
         before_us=p.before_us if p.pairs else None,
         after_us=p.after_us if p.gain else None,
-        gain=_gain_document(p.gain),
         confidence=0.95,
-        projected=_gain_document(p.projected_gain),
+        projected=p.projected_gain,
         result=_result_document(p.result),
         pairs=tuple(written(PairDocument, pair) for pair in p.pairs),
     )
-
-
-def _gain_document(gain: ProofGain | None) -> GainDocument | None:
-    return GainDocument(gain.share, (gain.low, gain.high)) if gain else None
 
 
 def _result_document(result: Result) -> ResultDocument:

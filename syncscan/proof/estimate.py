@@ -39,7 +39,7 @@ def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain 
     mean = statistics.fmean(ratios)
     deviation = math.sqrt(math.fsum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1))
     half = quantile(confidence, len(ratios) - 1) * deviation / math.sqrt(len(ratios))
-    return ProofGain(1 - math.exp(mean), 1 - math.exp(mean + half), 1 - math.exp(mean - half))
+    return ProofGain(1 - math.exp(mean), (1 - math.exp(mean + half), 1 - math.exp(mean - half)))
 
 
 def enough(pairs: Sequence[Pair], matters: float) -> str:

@@ -7,6 +7,7 @@ import statistics
 
 import msgspec
 
+from syncscan.model.json_text import Range
 from syncscan.model.projection import Projection
 
 
@@ -30,11 +31,18 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class ProofGain(msgspec.Struct, frozen=True):
-    """How much shorter a step is, as a fraction; `low` to `high` holds the truth in 95 of 100 proofs."""
+    """How much shorter a step is, as a fraction; the range holds the truth in 95 of 100 proofs."""
 
     share: float
-    low: float
-    high: float
+    range: Range
+
+    @property
+    def low(self) -> float:
+        return self.range[0]
+
+    @property
+    def high(self) -> float:
+        return self.range[1]
 
     def within(self, limit: float) -> bool:
         """Return whether the whole interval lies within `limit` of zero."""
@@ -175,4 +183,4 @@ class Proof(msgspec.Struct, frozen=True):
         if p is None or p.baseline_us <= 0:
             return None
         low, high = (1 - us / p.baseline_us for us in (p.range_us[1], p.range_us[0]))
-        return ProofGain(p.saving_us / p.baseline_us, low, high)
+        return ProofGain(p.saving_us / p.baseline_us, (low, high))

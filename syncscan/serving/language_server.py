@@ -128,9 +128,9 @@ class _ServerState:
             shown.append(of_finding(finding, self._step_us))
             reasons.setdefault(shown[-1].range.start.line, []).append(_reason(finding))
         for warning in warnings:
-            if warning.line not in lines:
+            if warning.source.line not in lines:
                 shown.append(diagnostic_of_warning(warning))
-                reasons.setdefault(warning.line - 1, []).append(_reason(warning))
+                reasons.setdefault(warning.source.line - 1, []).append(_reason(warning))
         self._reasons[uri] = reasons
         return shown
 
@@ -223,16 +223,16 @@ def diagnostic_of_warning(warning: LintWarning) -> Diagnostic:
     """Return a lint warning as an editor shows it, columns in characters."""
     from lsprotocol import types
 
-    start = types.Position(warning.line - 1, max(0, warning.column - 1))
+    start = types.Position(warning.source.line - 1, max(0, warning.source.column - 1))
     end = (
-        types.Position(warning.end_line, 0)
-        if warning.end_line > warning.line
-        else types.Position(warning.line - 1, 10_000)
+        types.Position(warning.source.end_line, 0)
+        if warning.source.end_line > warning.source.line
+        else types.Position(warning.source.line - 1, 10_000)
     )
     faint = warning.severity is Severity.LOW
     return types.Diagnostic(
         range=types.Range(start, end),
-        message=f"{warning.diagnosis.title} (in {warning.place}; not run)",
+        message=f"{warning.title} (in {warning.place}; not run)",
         severity=types.DiagnosticSeverity.Hint if faint else types.DiagnosticSeverity.Information,
         code=warning.rule,
         source=NAME,
@@ -275,8 +275,7 @@ def _is_of(finding: Finding, path: str) -> bool:
 
 
 def _reason(of: Finding | LintWarning) -> str:
-    diagnosis = of if isinstance(of, Finding) else of.diagnosis
-    return f"**{diagnosis.title}** (`{diagnosis.rule}`)\n\n{diagnosis.why}\n\n**Instead:** {diagnosis.fix}"
+    return f"**{of.title}** (`{of.rule}`)\n\n{of.why}\n\n**Instead:** {of.fix}"
 
 
 def _actions(uri: str, diagnostics: Iterable[Any]) -> list[CodeAction]:

@@ -12,7 +12,7 @@ STEP = "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    retur
 
 
 def warned_at(*paths: object) -> list[str]:
-    return [g.where for g in lint([str(p) for p in paths]).warnings]
+    return [str(g.source) for g in lint([str(p) for p in paths]).warnings]
 
 
 def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Path) -> None:
@@ -87,4 +87,4 @@ def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
     text += "        loss.backward()\n        ö = loss.item()\n"
     (tmp_path / "f.py").write_text(text)
     (warning,) = lint([str(tmp_path / "f.py")]).warnings
-    assert (warning.line, warning.column) == (6, 13)
+    assert (warning.source.line, warning.source.column) == (6, 13)

@@ -151,7 +151,7 @@ def test_no_further_pair_is_measured_where_a_gain_is_ruled_out() -> None:
     world = Fakes(lambda side, turn: 10_000.0 if side is Side.BEFORE else steps[(turn - 1) // 14 % 3])
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.stopped) == (ProofVerdict.SLOWER, "a gain of more than 0.5% is ruled out")
-    assert verdict(ProofGain(-0.014, -0.037, 0.004), 0.005, Same.YES) is ProofVerdict.NO_GAIN
+    assert verdict(ProofGain(-0.014, (-0.037, 0.004)), 0.005, Same.YES) is ProofVerdict.NO_GAIN
 
 
 def test_noise_goes_on_until_the_limit() -> None:

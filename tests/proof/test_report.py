@@ -22,7 +22,7 @@ PROOF = Proof(
     after="after.py",
     device="NVIDIA H200",
     verdict=ProofVerdict.PROVEN,
-    gain=ProofGain(0.3, 0.28, 0.32),
+    gain=ProofGain(0.3, (0.28, 0.32)),
     matters=0.005,
     pairs=(Pair(10_000.0, 7_000.0),) * 3,
     result=Result(Same.YES, 5, EQUAL, None, None, "losses"),
@@ -63,18 +63,18 @@ def test_a_proof_on_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"verdict": ProofVerdict.NO_GAIN, "gain": ProofGain(0.001, -0.003, 0.004)},
+        ({"verdict": ProofVerdict.NO_GAIN, "gain": ProofGain(0.001, (-0.003, 0.004))},
          "Not proven: no difference that matters. "
          "A step takes 9.99 ms instead of 10.0 ms, 0.10% less (-0.30% to 0.40%)."),
-        ({"verdict": ProofVerdict.NO_GAIN, "gain": ProofGain(-0.014, -0.037, 0.004)},
+        ({"verdict": ProofVerdict.NO_GAIN, "gain": ProofGain(-0.014, (-0.037, 0.004))},
          "Not proven: no gain that matters. "
          "A step takes 10.1 ms instead of 10.0 ms, 1.4% more (-0.40% to 3.7%)."),
-        ({"verdict": ProofVerdict.SLOWER, "gain": ProofGain(-0.1, -0.12, -0.08)},
+        ({"verdict": ProofVerdict.SLOWER, "gain": ProofGain(-0.1, (-0.12, -0.08))},
          "Not proven: it is slower. A step takes 11.0 ms instead of 10.0 ms, 10.0% more (8.0% to 12.0%)."),
         ({"verdict": ProofVerdict.UNKNOWN},
          "Not proven: whether the results match is unknown. "
          "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)."),
-        ({"verdict": ProofVerdict.UNKNOWN, "gain": ProofGain(0.3, -0.1, 0.5)},
+        ({"verdict": ProofVerdict.UNKNOWN, "gain": ProofGain(0.3, (-0.1, 0.5))},
          "Not proven: the uncertainty is too large. "
          "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (-10.0% to 50.0%)."),
         ({"verdict": ProofVerdict.UNKNOWN, "gain": None, "pairs": PROOF.pairs[:1]},
@@ -100,7 +100,7 @@ def test_another_result_is_reported_with_how_it_is_known() -> None:
 @pytest.mark.parametrize(("low", "high", "text"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
 def test_a_projection_that_was_wrong_is_reported(low: float, high: float, text: str) -> None:
     """Only where the two ranges don't meet."""
-    proof = replace(PROOF, gain=ProofGain((low + high) / 2, low, high))
+    proof = replace(PROOF, gain=ProofGain((low + high) / 2, (low, high)))
     assert f"{text} than measured" in render_text(proof)
 
 
