@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncscan.api import analyze
-from syncscan.report import text
+from syncscan.report import render
 from tests.builder import TraceBuilder
 from tests.report.example import typical
 
@@ -58,7 +58,7 @@ def test_an_analysis_shows_itself(shell: Any, tmp_path: Path):
 def test_text_is_text_in_a_kernel_too(monkeypatch: pytest.MonkeyPatch):
     """Rich would show it at once in a kernel, and give back nothing."""
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert "nonzero waits to learn" in text.render(typical())
+    assert "nonzero waits to learn" in render(typical(), "text", verbose=True)
 
 
 def test_its_repr_is_one_line(tmp_path: Path):

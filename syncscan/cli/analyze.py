@@ -9,7 +9,7 @@ import click
 from syncscan.cli.analysis_options import VIEW, AnalysisOptions, options, refuse_unknown, view_options, viewed
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import colors, deliver, drawn, explain, links, refuse, say, warn, width
+from syncscan.cli.output import colors, deliver, drawn, explain, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.result_options import verbose as verbose_option
 from syncscan.errors import TraceError, UsageError
@@ -41,7 +41,7 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
 @options
 @needs(
     Need("fixes", "form", ("html", "sarif")),
-    Need("verbose", "form", ("text",)),
+    Need("verbose", "form", ("text", "markdown")),
     Need("verbose", "evidence", never=True),
     Need("evidence", "form", ("text", "markdown")),
     *(Need(option, "evidence", never=True) for option in VIEW),
@@ -143,10 +143,12 @@ def _rendered(analysis: Analysis, form: str, verbose: bool, evidence: str | None
         return of_named(analysis, evidence)
     if form == "saved":
         return analysis.to_saved()
+    if form == "markdown":
+        return report.render(analysis, form, verbose=verbose)
     if form != "text":
         return report.render(analysis, form)
     color = to_terminal and colors()
-    return report.render(analysis, form, verbose=verbose, width=width(), color=color, links=to_terminal and links())
+    return report.render(analysis, form, verbose=verbose, width=width(), color=color)
 
 
 def _join(reports: list[str], form: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.output import colors, links, warn, width
+from syncscan.cli.output import colors, warn, width
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
@@ -70,10 +70,10 @@ def _capture() -> None:
 
 
 def _show(analysis: Analysis) -> None:
-    from syncscan.report import text
+    from syncscan import report
 
     warn(analysis.warnings)
-    click.echo(text.render(analysis, width=width(), color=colors(), links=links()), nl=False)
+    click.echo(report.render(analysis, "text", width=width(), color=colors()), nl=False)
 
 
 def _conclusion(gains: Analysis, nothing: Analysis) -> str:

@@ -63,7 +63,7 @@ class _Reported(NamedTuple):
 @click.option("--device", type=click.Choice(["cuda", "xpu", "mps"]), default="cuda", show_default=True, help=DEVICE)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(Need("verbose", "form", ("text",)))
+@needs(Need("verbose", "form", ("text", "markdown")))
 def command(
     module: bool,
     steps: int,

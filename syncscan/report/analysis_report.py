@@ -1,10 +1,8 @@
-"""Describe an analysis in blocks: what to change, what each finding and habit costs, and where the time goes.
-
-The terminal's first screen and its table of findings fit themselves to the width (`text`); all else is written here.
-"""
+"""Describe an analysis in blocks: its first screen, what each finding and habit costs, and where the time goes."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -12,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, phrases, races, remedies, source, states
+from syncscan.report import habits, host, phrases, races, source, states
 from syncscan.report.blocks import (
     Block,
     Code,
@@ -24,61 +22,133 @@ from syncscan.report.blocks import (
     Items,
     Sentence,
     Span,
+    Stacked,
     Words,
     code,
+    command,
     facts,
     strong,
-    to_do,
 )  # fmt: skip
+from syncscan.report.front import Change, Front, RunBar, front_of
+from syncscan.report.front_places import Hottest
 from syncscan.report.habits import HabitText
-from syncscan.report.remedies import RemedyText
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.timed_steps import unprofiled
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 50
-"""Findings in the table."""
+"""Findings and habits in the table."""
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
 TITLE = "Why each one costs time, what to do instead, and when to leave it"
+BAR = 60
+"""Characters of the bar that shows the run's parts."""
+_SURE = {"yes": "Yes", "partly": "Partly", "no": "No"}
 
 
-def blocks(analysis: Analysis) -> Iterator[Block]:
+def blocks(analysis: Analysis, verbose: bool = False, program: Sequence[str] | None = None) -> Iterator[Block]:
+    """Yield the first screen; `verbose` puts all tables, and each finding's reasons, behind it."""
+    yield from first_screen(front_of(analysis, program), verbose)
+    if verbose:
+        yield from behind_it(analysis)
+
+
+def behind_it(analysis: Analysis) -> Iterator[Block]:
+    """Yield what stands behind the first screen: tables in the order of the limit, then each finding's reasons."""
     story = story_of(analysis)
-    yield Heading(story.verdict, 1)
-    yield Sentence(story.opening)
-    yield from to_change(story)
-    yield from phases(story)
-    yield from _table(story)
-    yield from in_states(analysis)
+    yield from _ranked(story)
+    of_device = kernels(story)
+    of_host = host_time(story)
+    yield from itertools.chain(of_device, of_host) if story.kernels_lead else itertools.chain(of_host, of_device)
     yield from raced(story)
-    if story.kernels_lead:
-        yield from kernels(story)
     yield from compiled(story)
-    if story.host_leads:
-        yield from host_time(story)
+    yield from phases(story)
     yield from details(story, analysis.step)
-    yield Sentence(story.steps_found)
-    if story.hidden:
-        yield Sentence(story.hidden)
+    yield from in_states(analysis)
+    yield from about(analysis, story)
+
+
+def first_screen(front: Front, verbose: bool = False) -> Iterator[Block]:
+    yield Sentence(_header(front), "dim")
+    yield Sentence("")
+    yield Heading(front.verdict, 1)
+    yield Sentence(front.together)
+    yield Sentence("")
+    if front.changes:
+        yield Items(tuple(changes(front.changes)))
+        yield Sentence("")
+    most = front.most
+    yield facts(
+        [
+            ("Then", front.then),
+            ("Most", _hottest(most) if most else ""),
+            ("If", front.if_compiled),
+            ("Run", Stacked((bar(front.run), front.run.sentence)) if front.run else ""),
+            ("Races", front.races),
+            ("Sure?", f"{_SURE[front.sure]}: {front.why_sure[:1].lower()}{front.why_sure[1:]}"),
+            ("Next", command(front.next)),
+            ("More", "" if verbose else "-v"),
+            ("Hidden", front.hidden),
+        ]
+    )
+
+
+def _header(front: Front) -> str:
+    busy = "" if front.busy is None else f"device busy {front.busy:.0%}"
+    return " · ".join(part for part in (front.name, front.device, front.step and f"step {front.step}", busy) if part)
+
+
+def changes(listed: Sequence[Change]) -> Iterator[Item]:
+    """Yield a change as two lines: gain, step and place; then what to do. Gains and arrows stand below one another."""
+    amounts = max(len(change.amount) for change in listed)
+    starts = [change.becomes.partition("→")[0] for change in listed]
+    indent = max(map(len, starts))
+    for number, (change, start) in enumerate(zip(listed, starts, strict=True), 1):
+        becomes = f"  {' ' * (indent - len(start))}{change.becomes}" if change.becomes else ""
+        words = (strong(change.amount.rjust(amounts)), f"{becomes}  ", code(change.place))
+        below: list[Words] = [change.do, *([Span(f"  {change.below}", "dim")] if change.below else [])]
+        yield Item(words, tuple(below), Span(f"{number}."))
+
+
+def _hottest(most: Hottest) -> Words | Stacked:
+    took = f"{duration(most.us, 2)} of {duration(most.of_us)} on the host"
+    if not most.op:
+        return code(most.place), f": {took}"
+    return Stacked((code(most.place), f"{most.op}: {took}"))
+
+
+def bar(run: RunBar) -> Span:
+    """Return the run's parts as a bar of characters, the steps first."""
+    shades = itertools.cycle("█▒░▓")
+    return Span("".join(shade * round(BAR * part.share) for shade, part in zip(shades, run.parts, strict=False)), "dim")
+
+
+def about(analysis: Analysis, story: Story) -> Iterator[Block]:
+    """Yield what the recording is: its steps, under the profiler and without it, and what reading it found missing."""
+    yield Heading("About this recording")
+    yield Sentence(_recorded(analysis))
+    yield Sentence(story.steps_found, "dim")
     yield from (Sentence(f"warning: {warning}", "warn") for warning in story.warnings[:10])
-    yield Sentence(_recorded(analysis), "dim")
 
 
-def to_change(story: Story) -> Iterator[Block]:
-    if story.nothing:
-        yield to_do(story.nothing)
-    if story.remedies:
-        yield Heading(story.to_do)
-        yield Items(tuple(map(_remedy, story.remedies)), remedies.SHOWN)
-    if story.then or story.stop:
-        yield to_do(phrases.sentences(story.then, story.stop))
+def _ranked(story: Story) -> Iterator[Block]:
+    """Yield a row per finding and habit, with what it saves alone; without costs, for a dry run, how often it waits."""
+    if not story.ranked:
+        return
+    costs = ("saves alone", "waits") if story.costed else ()
+    columns = (*(GridColumn(name, right=True) for name in costs), GridColumn("what; rule, where"))
+    yield Heading(story.ranking)
+    yield Grid(columns, tuple(_row(entry, story.costed) for entry in story.ranked), MAX_ROWS)
 
 
-def _remedy(remedy: RemedyText) -> Item:
-    at = (" (", code(remedy.where), ")") if remedy.where else ()
-    words = (strong(remedy.saves), f", {remedy.doubt}: ", remedy.what, *at, f". {remedy.fix}")
-    return Item(words, mark=Span(f"{remedy.number}."))
+def _row(entry: FindingText | HabitText, costed: bool) -> tuple[Words | Stacked, ...]:
+    if isinstance(entry, HabitText):
+        saves, waits, details = entry.saves, "", [entry.where, entry.doubt]
+    else:
+        saves = f"{entry.saves} ({entry.share})" if entry.share else entry.saves
+        waits, details = entry.waits, [entry.where, *entry.circumstances, entry.doubt]
+    place = " · ".join(part for part in (entry.rule, *details) if part)
+    return *((saves, waits) if costed else ()), Stacked((entry.title, Span(place, "dim")))
 
 
 def phases(story: Story) -> Iterator[Block]:
@@ -92,25 +162,6 @@ def phases(story: Story) -> Iterator[Block]:
         yield Grid(columns, tuple(rows), PHASES)
 
 
-def _table(story: Story) -> Iterator[Block]:
-    """Yield a row per finding; without costs, for a dry run, only what waits and where."""
-    if not story.findings:
-        return
-    costs = ("saves (projected)", "waits (measured)", "idle after") if story.costed else ()
-    columns = (GridColumn("severity"), *(GridColumn(name, right=True) for name in costs), *_WHAT)
-    yield Grid(columns, tuple(_row(finding, story.costed) for finding in story.findings), MAX_ROWS)
-
-
-_WHAT = (GridColumn("what"), GridColumn("where"))
-
-
-def _row(finding: FindingText, costed: bool) -> tuple[Words, ...]:
-    placed = (code(finding.where), *(f", {each}" for each in finding.circumstances))
-    numbers = (finding.saves, finding.waits, finding.idle) if costed else ()
-    place = placed if finding.where else ", ".join(finding.circumstances)
-    return finding.severity.value, *numbers, finding.title, place
-
-
 def in_states(analysis: Analysis) -> Iterator[Block]:
     """Yield the step with its syncs or without, compiled or not."""
     if analysis.states:
@@ -119,16 +170,16 @@ def in_states(analysis: Analysis) -> Iterator[Block]:
         yield Fold(states.TITLE, (Grid(columns, tuple(rows)),))
 
 
-def raced(story: Story, verbose: bool = False) -> Iterator[Block]:
+def raced(story: Story) -> Iterator[Block]:
     if story.races:
         yield Heading(races.TITLE)
-        yield Items(tuple(_race(race, verbose) for race in story.races), len(story.races) if verbose else races.SHOWN)
+        yield Items(tuple(map(_race, story.races)), len(story.races))
 
 
-def _race(race: Race, verbose: bool) -> Item:
+def _race(race: Race) -> Item:
     often = "" if race.count == 1 else f" ({race.count} times)"
-    text = f"{race.why} {race.fix}" if verbose else race.fix
-    return Item((Span(races.lines(race), "bad"), f"{often}: {race.title}."), (Span(text, "dim"),))
+    text = Span(f"{race.why} {race.fix}", "dim")
+    return Item((Span(races.lines(race), "bad"), f"{often}: {race.title}."), (text,))
 
 
 def kernels(story: Story) -> Iterator[Block]:

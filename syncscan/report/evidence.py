@@ -13,10 +13,12 @@ from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
 from syncscan.report import habits, markup, suggested_fix
 from syncscan.report.blocks import Block, Code, Sentence, Span, Words, code, facts, place, strong
+from syncscan.report.front import front_of
 from syncscan.report.habits import HabitText
 from syncscan.report.named import named
 from syncscan.report.phrases import USES, certainty, chain, phase_of, places, projected, share
 from syncscan.report.phrases import place as line_of
+from syncscan.report.remedies import describe
 from syncscan.report.story import story_of
 from syncscan.report.units import duration, times
 
@@ -27,7 +29,7 @@ def of_named(analysis: Analysis, name: str) -> str:
     blocks: list[Block] = []
     if len(parts) > 1:
         ids = {part.id for part in parts}
-        remedy = next(r for r in story_of(analysis).remedies if {member.id for member in r.members} == ids)
+        remedy = next(r for r in describe(analysis) if {member.id for member in r.members} == ids)
         title = strong(f"{len(parts)} syncs, to be removed together")
         blocks.append(Sentence((title, f" {remedy.saves}, {remedy.doubt}.")))
     for part in parts:
@@ -99,9 +101,8 @@ def _facts_of_habit(analysis: Analysis, h: Habit, text: HabitText) -> Iterator[t
 
 
 def _step(analysis: Analysis) -> Iterator[tuple[str, Words]]:
-    story = story_of(analysis)
-    yield "the step", f"{duration(analysis.step.observed_us)}. {story.verdict}: {story.because}"
-    yield "steps", story.steps_found
+    yield "the step", f"{duration(analysis.step.observed_us)}. {front_of(analysis).verdict}"
+    yield "steps", story_of(analysis).steps_found
 
 
 def _wait_spread(f: Finding) -> str:

@@ -12,6 +12,7 @@ from syncscan.model.step import StepSummary
 from syncscan.report import races, suggested_fix
 from syncscan.report.finding_table import COLUMNS, finding_rows, race_row
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
+from syncscan.report.front import Front, front_of
 from syncscan.report.phrases import (
     USES,
     certainty,
@@ -24,7 +25,7 @@ from syncscan.report.phrases import (
     sentences,
     what,
 )
-from syncscan.report.story import Story, story_of
+from syncscan.report.story import story_of
 from syncscan.version import __version__
 
 NOTHING = FlaggedLine(
@@ -38,7 +39,8 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     s, story, path = analysis.step, story_of(analysis), analysis.trace.info.path
     findings = analysis.shown.findings
     rows = finding_rows(findings, path, s.waits_withheld)
-    conclusion = (story.verdict, story.opening, *story.advice, story.steps_found, story.hidden)
+    front = front_of(analysis)
+    conclusion = (front.verdict, front.together, *front.advice, front.races, front.hidden)
     return Flagged(
         path=path,
         lines=(
@@ -50,9 +52,9 @@ def flagged_findings(analysis: Analysis) -> Flagged:
         closing=conclusion,
         output=sentences(*conclusion, *story.warnings),
         took_us=s.wait_us,
-        properties=_properties(s, story.verdict),
+        properties=_properties(s, front.verdict),
         notifications=tuple(("warning", text) for text in (*story.lacking, *story.warnings)),
-        facts=_facts(s, story),
+        facts=_facts(s, front, story.steps_found),
     )
 
 
@@ -151,6 +153,6 @@ def _properties(s: StepSummary, verdict: str) -> Mapping[str, str]:
     return values
 
 
-def _facts(s: StepSummary, story: Story) -> Mapping[str, Any]:
-    step = {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": story.verdict, "reason": s.reason}
-    return {"step": step, "stepsFound": story.steps_found, "hidden": story.hidden}
+def _facts(s: StepSummary, front: Front, steps_found: str) -> Mapping[str, Any]:
+    step = {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": front.verdict, "reason": s.reason}
+    return {"step": step, "stepsFound": steps_found, "hidden": front.hidden}

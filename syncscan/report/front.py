@@ -22,6 +22,7 @@ from syncscan.model.habit import Area, Basis
 from syncscan.model.habit import Change as Edit
 from syncscan.model.remedy import Remedy
 from syncscan.model.step import Bound, ShareBasis
+from syncscan.model.view import Hidden
 from syncscan.report import dry_run, program_run, remedies, timed_steps
 from syncscan.report.front_places import Hottest, hottest_of, place_of_habit, place_of_syncs, short_line
 from syncscan.report.phrases import real, replayed
@@ -37,8 +38,8 @@ LEAST, LEAST_MAY = 0.01, 0.02
 range's lower end is that high."""
 STEADY, ROUGH, UNSTEADY = 0.1, 0.25, 0.5
 """Uncertainty of the step's time from which it is said, leaves no gain sure, and is said to be unsteady."""
-LINE = 80
-"""Columns that a command takes at most, so that it can be pasted from a terminal."""
+LINE = 70
+"""Columns that a command takes at most, so that it can be pasted from a terminal of 80."""
 
 Sure = Literal["yes", "partly", "no"]
 
@@ -74,6 +75,11 @@ class Change(Struct, frozen=True, kw_only=True):
     """The habit's id; empty for syncs."""
     remedy: int | None = None
     """Index in the analysis's list of remedies; None where nothing was projected."""
+
+    @property
+    def in_words(self) -> str:
+        """The change on one line: `27%, 16.0 → 11.7 ms (11.1 to 12.8), train.py:47, .item(): Keep it …`."""
+        return f"{', '.join(part for part in (self.amount, self.becomes, self.place) if part)}: {self.do}"
 
 
 class RunPart(Struct, frozen=True):
@@ -123,6 +129,14 @@ class Front(Struct, frozen=True, kw_only=True):
     """The next command, as arguments."""
     races: str
     """How many races there are, a sentence; empty without one."""
+    hidden: str
+    """How many findings and habits an option hides, a sentence; empty for none."""
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """The changes, a sentence each, and the limit after them; for media of single lines."""
+        changes = [f"{number}. {change.in_words}" for number, change in enumerate(self.changes, 1)]
+        return (*changes, *([self.then] if self.then else []))
 
 
 def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
@@ -150,6 +164,7 @@ def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
         why_sure=why,
         next=_next(analysis, changes, sure, program),
         races=_races(analysis),
+        hidden=_hidden(analysis.shown.hidden),
     )
 
 
@@ -186,7 +201,7 @@ def _step(analysis: Analysis) -> str:
         return f"unsteady, {_mean(analysis)} {duration(mean, 2)}"
     if sureness >= UNSTEADY:
         return f"{duration(us)}, unsteady"
-    return f"{duration(us, 2 if sureness >= STEADY else 3)} ±{sureness:.0%}" if sureness >= STEADY else duration(us)
+    return f"{duration(us)} ±{sureness:.0%}" if sureness >= STEADY else duration(us)
 
 
 def _mean(analysis: Analysis) -> str:
@@ -275,6 +290,8 @@ class _Changes:
             advice = f"{advice.removesuffix('.')}; {compiled}"
             if len(advice) > DO:
                 advice = f"{_CLAUSE.split(members[0].do)[0].removesuffix('.')}; {compiled}"
+            if len(advice) > DO:
+                advice = f"Remove the wait{'s' * (len(members) > 1)}; {compiled}"
         return Change(
             gain=gain / self.base,
             gain_low=min(1.0, parts[0]) * gain / self.base,
@@ -354,7 +371,7 @@ class _Changes:
         return f"each alone gains {'at most ' if most >= LEAST * self.base else ''}{_share(most, self.base)}"
 
 
-_CLAUSE = re.compile(r"[:;,(]")
+_CLAUSE = re.compile(r"[:;,]")
 DO = 76
 """Characters of what to do, so that it is one line of a terminal."""
 _LAUNCHES = "launch-bound"
@@ -485,11 +502,23 @@ def _of_syncs(analysis: Analysis, changes: Sequence[Change]) -> str:
     places = len(real(analysis.findings))
     waits = f"waits for {_AWAITED[causes.pop()]}" if len(causes) == 1 else "waits"
     several = f" in {places} places" if places > 1 else ""
+    if changes and first is None and changes[0].gain is not None:
+        return f"Syncs may be the limit, or {_other_limit(analysis, changes[0])}."
     if not changes or first is None or first.may:
         return f"Syncs may be the limit: the host {waits}{several}."
     if analysis.step.bubble_us < _SLIGHT * (first.before_us - first.after_us):
         return f"Syncs are the limit: the host {waits}{several}, then launches too late."
     return f"Syncs are the limit: the device idles because the host {waits}{several}."
+
+
+def _other_limit(analysis: Analysis, first: Change) -> str:
+    """Return what else limits a step in which no sync surely costs anything: what its first change is about."""
+    area = next(h.advice.area for h in analysis.habits if h.id == first.habit)
+    if area is Area.INPUT:
+        return "the input: the host waits for the DataLoader"
+    if area is Area.HOST or first.rule == _LAUNCHES:
+        return "the host: the device waits for launches"
+    return f"the device: it is busy {_busy(analysis) or 0.0:.0%} of the step"
 
 
 def _of_host(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | None) -> str:
@@ -536,13 +565,14 @@ def _nothing(analysis: Analysis) -> str:
 
 
 def _then(analysis: Analysis, changes: Sequence[Change]) -> str:
-    """Return the limit once the syncs are gone, if they are the last change listed."""
+    """Return the limit once the syncs are gone, if they are all that is listed, and another limit."""
     outlook = analysis.step.outlook
-    if outlook is None or outlook.after is None or not changes or not changes[-1].findings or changes[-1].gain is None:
+    of_syncs = all(c.findings and c.gain is not None and not _launches(analysis, c) for c in changes)
+    if outlook is None or not changes or not of_syncs or outlook.after is analysis.step.bound:
         return ""
     if outlook.after is Bound.DEVICE:
         return f"The device is the limit: busy {outlook.device_share:.0%}."
-    return f"{outlook.after.verdict.capitalize()}: reduce launches." if outlook.after is Bound.HOST else ""
+    return "The host is the limit: reduce launches." if outlook.after is Bound.HOST else ""
 
 
 def _if_compiled(analysis: Analysis, changes: Sequence[Change]) -> str:
@@ -591,6 +621,21 @@ RUN_WORTH = 0.05
 def _races(analysis: Analysis) -> str:
     count = len(analysis.races)
     return f"{count} race{'s' * (count != 1)}: results may be wrong, by timing." if count else ""
+
+
+def _hidden(hidden: Sequence[Hidden]) -> str:
+    """Return what is hidden, e.g. `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
+    if not hidden:
+        return ""
+    (first, *more) = [(_count_text(h), h.by) for h in hidden]
+    verb = "is" if hidden[0].findings + hidden[0].habits == 1 else "are"
+    listed = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
+    return f"{', '.join(listed)}."
+
+
+def _count_text(hidden: Hidden) -> str:
+    parts = [(hidden.findings, "finding"), (hidden.habits, "habit")]
+    return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
 
 
 # how sure
@@ -680,7 +725,7 @@ def _next(analysis: Analysis, changes: Sequence[Change], sure: Sure, program: Se
 
 def _fitting(command: tuple[str, ...], changes: Sequence[Change]) -> tuple[str, ...]:
     """Return a command that fits on a line: with a program of the reader's own, or another one where it doesn't."""
-    if len(" ".join(command)) <= LINE - len("Next   "):
+    if len(" ".join(command)) <= LINE:
         return command
     if command[1] == "report":
         return "syncscan", "explain", *([changes[0].rule] if changes else [])

@@ -35,10 +35,10 @@ from syncscan.report.finding_json import (
     finding_document,
     habit_document,
 )
+from syncscan.report.front import front_of
 from syncscan.report.phrases import whereabouts
 from syncscan.report.program_run import analyses_of, gain_share, sentence, verdict_of
-from syncscan.report.remedies import RemedyText
-from syncscan.report.story import Conclusion, conclusion_of
+from syncscan.report.remedies import RemedyText, describe
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/2"
@@ -243,13 +243,17 @@ def render(analysis: Analysis) -> str:
 
 def document(analysis: Analysis) -> AnalysisDocument:
     shown = analysis.shown
-    conclusion = conclusion_of(analysis, shown)
-    remedies = ((analysis.remedies[entry.number - 1], entry) for entry in conclusion.remedies if analysis.remedies)
+    listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
+    remedies = (
+        (analysis.remedies[entry.number - 1], entry)
+        for entry in (describe(analysis) if analysis.remedies else ())
+        if entry.habit in listed or any(m.id in listed for m in entry.members)
+    )
     return AnalysisDocument(
         schema=SCHEMA,
         syncscan=__version__,
         trace=_trace(analysis),
-        step=_step(analysis, conclusion),
+        step=_step(analysis),
         dry_run=_dry_run(analysis),
         compiled=compile_document(analysis),
         findings=tuple(finding_document(f, analysis) for f in shown.findings),
@@ -311,8 +315,9 @@ def _has(t: Trace) -> Has:
     )
 
 
-def _step(analysis: Analysis, conclusion: Conclusion) -> StepDocument:
-    said = {name: getattr(conclusion, name) for name in ("verdict", "summary", "advice")}
+def _step(analysis: Analysis) -> StepDocument:
+    front = front_of(analysis)
+    said = {"verdict": front.verdict, "summary": front.together, "advice": front.advice}
     unknown = dict.fromkeys(_TIMED if analysis.trace.info.capture.pretended else ())
     return written(StepDocument, analysis.step, **said, **unknown)
 

@@ -58,7 +58,8 @@ def _parts(block: Block, room: int) -> Iterator[str]:
         case Heading():
             yield {1: "### ", 2: "#### "}.get(block.level, "") + _prose(block.words)
         case Sentence():
-            text = _prose(block.words)
+            if not (text := _prose(block.words)):
+                return  # an empty line, which paragraphs have anyway
             yield f"<sub>{text}</sub>" if block.look == "dim" else text
         case Items():
             yield "\n".join(map(_item, block.items[: block.most]))

@@ -36,14 +36,14 @@ def drawn(blocks: Iterable[Block], command: str, about: str = "") -> str:
     )
 
 
-def markup(blocks: Iterable[Block]) -> Markup:
-    """Return blocks as a part of a page."""
+def markup(blocks: Iterable[Block], most: int = MAX_ROWS) -> Markup:
+    """Return blocks as a part of a page, with at most so many rows of a table."""
     text = template("blocks.html.j2").render(
         blocks=list(blocks),
         pieces=lambda words: [(shown(piece.text, LONGEST), piece.look) for piece in pieces(words)],
         lines=lines_of,
         code=printable_code,
-        most=MAX_ROWS,
+        most=most,
     )
     return Markup(text)
 

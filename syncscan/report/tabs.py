@@ -70,7 +70,7 @@ def _below_findings(analysis: Analysis, story: Story) -> Iterator[Block]:
         yield Sentence(
             "The host never waits for the device in this trace." if works else "The trace has no device work."
         )
-    yield from analysis_report.raced(story, verbose=True)
+    yield from analysis_report.raced(story)
     yield from analysis_report.compiled(story)
     yield from analysis_report.in_states(analysis)
 

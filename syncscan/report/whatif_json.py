@@ -11,8 +11,8 @@ from syncscan.model.json_text import Range, about, indented, written
 from syncscan.model.projection import Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.report.document import Document
+from syncscan.report.front import front_of
 from syncscan.report.phrases import steps_found
-from syncscan.report.story import story_of
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.whatif/1"
@@ -72,6 +72,6 @@ def document(analysis: Analysis, projection: Projection) -> WhatifDocument:
         device_share=analysis.step.device_share,
         device_share_basis=analysis.step.device_share_basis,
         recorded_device_share=analysis.step.recorded_device_share,
-        advice=story_of(analysis).advice,
+        advice=front_of(analysis).advice,
         groups=analysis.groups,
     )

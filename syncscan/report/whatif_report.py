@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Projection
-from syncscan.report import remedies, step_picture, svg
+from syncscan.report import step_picture, svg
+from syncscan.report.analysis_report import changes
 from syncscan.report.blocks import (
     Block,
     Grid,
     GridColumn,
     Heading,
-    Item,
     Items,
     Sentence,
     Span,
@@ -24,8 +24,9 @@ from syncscan.report.blocks import (
     strong,
     to_do,
 )  # fmt: skip
+from syncscan.report.front import Front, front_of
 from syncscan.report.phrases import steps_found
-from syncscan.report.story import FindingText, Story, story_of
+from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration, percent, range_of, within
 
 SHOWN = 12
@@ -39,7 +40,7 @@ def blocks(analysis: Analysis, projection: Projection) -> Iterator[Block]:
         yield svg.figure(picture, "The step before and after")
     if story.findings:
         yield _table(story.findings, frozenset(projection.removed))
-    yield from _advice(story)
+    yield from _advice(front_of(analysis))
     yield from notes(projection.notes)
 
 
@@ -126,14 +127,10 @@ def _row(finding: FindingText, removed: bool) -> tuple[Words | Stacked, ...]:
     return Span("✗", "bad") if removed else "", saves, finding.waits, Stacked((code(finding.id), Span(where, "dim")))
 
 
-def _advice(story: Story) -> Iterator[Block]:
+def _advice(front: Front) -> Iterator[Block]:
     """Yield what to change, as every report of this trace states it."""
-    if story.nothing:
-        yield to_do(story.nothing)
-    if story.remedies:
-        yield Heading(f"{remedies.title(story.remedies)}:")
-        entries = (Item(f"{r.saves}, {r.doubt}: {r.name}", mark=Span(f"{r.number}.")) for r in story.remedies)
-        yield Items(tuple(entries), remedies.SHOWN)
-    for sentence in (story.then, story.stop):
-        if sentence:
-            yield to_do(sentence)
+    if front.changes:
+        yield Heading("What to change:")
+        yield Items(tuple(changes(front.changes)))
+    if front.then:
+        yield to_do(front.then)

@@ -106,7 +106,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.
             page: number of the page of a long answer, from 1.
         """
-        return paged(markup.drawn(analysis_report.blocks(traces.analysis(trace))), page)
+        return paged(markup.drawn(analysis_report.blocks(traces.analysis(trace), verbose=True)), page)
 
     def explain(name: str, trace: str = "", page: int = 1) -> str:
         """Explain a rule: what it finds, why it costs time, what to write instead; or what is measured of a finding.

@@ -170,9 +170,8 @@ def _lines(thread: dict[str, Any]) -> list[str]:
 
 
 def _report(paths: list[str]) -> None:
-    from syncscan import api
+    from syncscan import api, report
     from syncscan.cli.output import colors, deliver, warn, width
-    from syncscan.report import text
 
     if not paths:
         raise ProgramFailed("The process captured nothing.", "")
@@ -180,4 +179,4 @@ def _report(paths: list[str]) -> None:
         announce(f"Wrote {path}")
     analysis = api.analyze(paths[-1])
     warn(analysis.warnings)
-    deliver(text.render(analysis, width=width(), color=colors()), None)
+    deliver(report.render(analysis, "text", width=width(), color=colors()), None)

@@ -9,7 +9,7 @@ from syncscan.errors import UsageError
 from syncscan.model.finding import Finding
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
-from syncscan.report import fragment, html, json, render, text
+from syncscan.report import fragment, html, json, render
 from syncscan.report.finding_table import COLUMNS, finding_frame
 from tests.builder import TraceBuilder
 from tests.report.example import UNPROJECTED, analysis, finding, typical
@@ -55,8 +55,8 @@ def test_an_analysis_shows_itself_in_every_format():
     assert a.to_html() == html.render(a)
     assert a.to_json() == json.render(a)
     assert a.to_markdown() == render(a, "markdown")
-    assert str(a) == text.render(a)
-    assert a._repr_mimebundle_() == {"text/html": fragment.render(a), "text/plain": text.render(a)}
+    assert str(a) == render(a, "text")
+    assert a._repr_mimebundle_() == {"text/html": fragment.render(a), "text/plain": render(a, "text")}
     assert repr(a).startswith("<Analysis of 'built.pt.trace.json': 1 findings")
     assert a.__rich_repr__()[1:] == [("findings", 1), ("bound", a.step.bound.value)]
 
@@ -64,7 +64,7 @@ def test_an_analysis_shows_itself_in_every_format():
 def test_an_analysis_made_by_hand_displays_itself():
     """As one that was read."""
     a = analysis(finding())
-    assert str(a) == text.render(a)
+    assert str(a) == render(a, "text")
     assert len(a.to_frame()) == 1
 
 

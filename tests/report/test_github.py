@@ -22,7 +22,7 @@ def test_no_findings_is_one_notice():
     """Nothing found is said."""
     (line,) = github.render(analysis()).splitlines()
     assert line.startswith("::notice title=syncscan::")
-    assert "No host-device syncs found." in line
+    assert "No sync was found." in line
 
 
 def test_limits_are_kept_and_reported():

@@ -20,7 +20,6 @@ from tests.report.example import (
     hostile,
     of_habit,
     remedy,
-    typical,
 )
 
 NOTHING = Outlook(gains=False, sentence="Syncs aren't it, launches are.", beside="Syncs aren't it.")
@@ -60,18 +59,6 @@ def test_what_limits_the_step_then_names_the_syncs_where_the_list_holds_habits()
 def test_without_a_replay_no_advice_is_made_up() -> None:
     """Nor with a verdict that the trace can't give."""
     assert story_of(told(None)).advice == ()
-
-
-@pytest.mark.parametrize("form", ["text", "markdown", "fragment"])
-def test_each_change_is_reported_once_on_the_first_screen(form: str) -> None:
-    """Between the verdict and the table, or the timeline."""
-    shown = render(typical(), form)
-    end = {"text": "Sorted by", "markdown": "| severity", "fragment": "<table"}[form]
-    first = " ".join(
-        shown[shown.index("Syncs are the limit") : shown.index(end, shown.index("What to change"))].split()
-    )
-    assert first.count("The step is bound by its launches") == 1
-    assert first.count("reduce-overhead") == 1
 
 
 @pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)

@@ -5,24 +5,22 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
-from syncscan.model.finding import Excerpt
-from syncscan.report import phrases, text, units
+from syncscan.report import phrases, render, units
 from tests.builder import TraceBuilder
 from tests.networks import launch_bound
-from tests.report.example import analysis, finding
 
 
 def report(t: TraceBuilder, **options: int) -> str:
-    return text.render(analyze_trace(t.trace()), **options)
+    return render(analyze_trace(t.trace()), "text", **options)
 
 
 def test_a_step_without_syncs_says_so() -> None:
-    """No findings: the report says it, shows no table and offers no details."""
+    """No findings: the report says it, and shows no table."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=100):
         t.launch("gemm", at=start + 5, lasts=90)
     lines = report(t).splitlines()
-    assert "No host-device syncs found." in lines
+    assert "No sync was found." in lines
     assert not any("severity" in line for line in lines)
 
 
@@ -58,10 +56,10 @@ def test_phases_stand_in_a_table() -> None:
     for k, name in enumerate(("step[EXTEND bs=1 toks=9]", *["step[DECODE bs=1]"] * 3)):
         with t.scope(name, 1000 * k, 1000 * k + 1000):
             t.launch(at=1000 * k + 5, lasts=90)
-    lines = [line.split() for line in report(t).splitlines()]
+    lines = [line.split() for line in report(t, verbose=1).splitlines()]
     assert ["prefill", "1", "1", "1.00", "ms"] in lines
     assert ["decode", "1", "3", "1.00", "ms"] in lines
-    assert "4 steps found (ranges named as SGLang names its steps)." in report(t)
+    assert "4 steps found (ranges named as SGLang names its steps)." in report(t, verbose=1)
 
 
 def test_a_repeated_interval_is_called_an_estimate() -> None:
@@ -69,7 +67,8 @@ def test_a_repeated_interval_is_called_an_estimate() -> None:
     t = TraceBuilder()
     for k in range(4):
         t.launch("gemm", at=100 * k, lasts=90)
-    assert "the shortest repeating sequence (1 call) counts as a step, 4 times" in " ".join(report(t).split())
+    shown = " ".join(report(t, verbose=1).split())
+    assert "the shortest repeating sequence (1 call) counts as a step, 4 times" in shown
 
 
 def test_what_was_launched_before_is_distinguished() -> None:
@@ -78,7 +77,7 @@ def test_what_was_launched_before_is_distinguished() -> None:
     t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})
     with t.step(0, 1000):
         t.launch("gemm", at=5, lasts=1100, begins=5000)
-    shown = " ".join(report(t).split())
+    shown = " ".join(report(t, verbose=1).split())
     assert "the device has a backlog of 5.00 ms" in shown
     assert "After the last step, the device needs 5.10 ms more to finish the work of the steps." in shown
 
@@ -89,7 +88,7 @@ def test_a_queue_that_is_as_long_at_both_ends_is_not_mentioned() -> None:
     t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})
     for start in t.steps(3, lasts=1000):
         t.launch("gemm", at=start + 5, lasts=1000, begins=5000)
-    assert "launched" not in report(t)
+    assert "launched" not in report(t, verbose=1)
 
 
 def test_what_cannot_be_measured_is_called_so() -> None:
@@ -101,30 +100,20 @@ def test_what_cannot_be_measured_is_called_so() -> None:
     assert phrases.spread((951.0, 3280.0), step) == "0.9 to 3.3 ms"
 
 
-def test_a_place_at_hand_is_a_link_where_links_are_wanted() -> None:
-    """OSC 8, to the file that its lines are shown of; else there is no such thing."""
-    excerpt = Excerpt(path="/home/me/my train.py", first=41, lines=("a", "b"), marked=(42,), newer=False)
-    outcome = analysis(replace(finding(), excerpt=excerpt))
-    linked = text.render(outcome, color=True, links=True)
-    assert "file:///home/me/my%20train.py\x1b\\\\" in linked.replace("\x1b\\", "\x1b\\\\")
-    assert "\x1b]8;" not in text.render(outcome, color=True)
-    assert "\x1b]8;" not in text.render(analysis(finding()), color=True, links=True)
-    assert "> 42 | b" in text.render(outcome)
-
-
-def test_a_command_stands_on_one_line() -> None:
-    """However long, so that it can be copied; its path is quoted."""
+def test_a_command_fits_on_a_line() -> None:
+    """So that it can be pasted: where a path is too long, a command without it is next."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=100):
         t.launch("gemm", at=start + 5, lasts=90)
     outcome = analyze_trace(t.trace())
+    assert "Next   syncscan report built.pt.trace.json -o report.html" in render(outcome, "text", width=80)
     info = replace(outcome.trace.info, path="/data/" + "long/" * 30 + "a trace.json")
-    last = text.render(replace(outcome, trace=replace(outcome.trace, info=info)), width=60).splitlines()[-1]
-    assert last.startswith("Next: syncscan report '/data/long/")
-    assert last.endswith("a trace.json' -o report.html")
+    long = render(replace(outcome, trace=replace(outcome.trace, info=info)), "text", width=80)
+    assert "Next   syncscan explain\n" in long
 
 
-def test_syncs_that_keep_a_network_from_being_compiled_lead_to_the_projection_of_both() -> None:
-    """The command removes them and compiles."""
-    last = text.render(launch_bound(reads=10), width=200).strip().splitlines()[-1]
-    assert last == "Next: syncscan whatif built.pt.trace.json --remove rule:item --launches reduce-overhead"
+def test_syncs_that_keep_a_network_from_being_compiled_are_one_change_with_the_compile() -> None:
+    """Either alone gains little, which stands below it."""
+    shown = render(launch_bound(reads=10), "text", width=80)
+    assert 'torch.compile(model, mode="reduce-overhead").' in shown
+    assert "compiled alone: " in shown

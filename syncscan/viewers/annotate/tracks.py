@@ -14,6 +14,7 @@ from syncscan.model.finding import Finding, Severity, SyncPoint
 from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
+from syncscan.report.front import front_of
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration, range_of, within
@@ -152,8 +153,8 @@ def _arrow(t: Trace, o: SyncPoint, launches: Int64) -> FlowArrow | None:
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:
-    story = story_of(analysis)
-    conclusion = {"verdict": story.verdict, "reason": story.opening}
+    front = front_of(analysis)
+    conclusion = {"verdict": front.verdict, "reason": front.together}
     return [
         Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **conclusion}, _STEP_COLOR)
         for s in analysis.trace.steps
