@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncscan.capture import fork, target
+from syncscan.capture import fork
 from syncscan.capture.delays import delay_copies
 from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.main_script import run_main
+from syncscan.capture.main_script import function_of, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.paced_steps import Channel, Pacer, device_name
 from syncscan.capture.plan import Demand
@@ -189,7 +189,7 @@ def _run_script(order: TrialOrder, steps: Steps) -> int:
 def _run_function(order: TrialOrder, steps: Steps) -> int:
     del sys.path[0]  # what led to syncscan; the script's folder takes its place
     try:
-        for returned in _calls(target.function_of(order.target, order.function)):
+        for returned in _calls(function_of(order.target, order.function)):
             steps.ended(returned)
     except TrialComplete:
         return 0

@@ -20,9 +20,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan import api
-from syncscan.capture import target as targets
 from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.main_script import Exit, run_main
+from syncscan.capture.main_script import Exit, function_of, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, StepMarks
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_steps import after_steps
@@ -211,7 +210,7 @@ def _run(job: ProgramJob, codes: _Codes, steps: _OptimizerSteps) -> Exit:
         ends = _ComparisonComplete
         return run_main(job.target, job.arguments, module=job.module, ends_quietly=ends, code_of=codes.of)
     try:
-        function = targets.function_of(job.target, job.function)
+        function = function_of(job.target, job.function)
         for _ in range(job.steps + 1 if job.steps else 4):
             steps.ended(function())
     except _ComparisonComplete:

@@ -55,10 +55,6 @@ _MAGIC_BYTES = 6
 """Longest sequence that identifies a compression."""
 _MOST_XZ_BYTES = 1 << 28
 """Memory that a decompressor of xz may take; `xz -9` asks for 65 MB."""
-_MOST_SEARCHES = 16
-"""Number of searches from the begin of a damaged part; each may cost as much as all the text after it."""
-_PROOF = 256
-"""Compressed bytes that must unpack for a place after damage to count as the begin of a part."""
 _BREAKS_OFF = "the compressed data is truncated"
 _DAMAGED = "the compressed data is damaged"
 _WRONG_CHECKSUM = "The checksum of the compressed data is wrong: the trace may be corrupted."
@@ -81,8 +77,6 @@ class _Packed(Stored):
     """Approximate compression, to a twelfth (benchmarks/README.md) or less."""
     MAGIC: ClassVar[re.Pattern[bytes]]
     """Pattern of the first bytes of such a file, and of what may follow a part."""
-    BEGIN: ClassVar[re.Pattern[bytes]]
-    """Pattern of a part's begin, to be searched for after damage."""
     portions: ClassVar[tuple[int, int]] = (1 << 10, 64)
     """Stored bytes unpacked at once, of a file and of a pipe, where the text of a damaged portion can't be recovered.
 
@@ -99,7 +93,6 @@ class _Packed(Stored):
         self._over = False
         self._rewinds = below.seekable()
         self._portion = self.portions[0 if self._rewinds else 1]
-        self._searches = 0
         self._begin_part()
 
     def into(self, view: memoryview) -> int:
@@ -117,7 +110,7 @@ class _Packed(Stored):
         if not portion:
             self._over = True
             if self._part[0] < self.bytes_read:
-                self._goes_on(_BREAKS_OFF)
+                self._ends_early(_BREAKS_OFF)
             return b""
         try:
             out = _unpacked(self._unpacker, portion)
@@ -146,57 +139,20 @@ class _Packed(Stored):
         self._packed = packed
         self._begin_part(ahead)
         if packed and not self.MAGIC.match(packed):
-            self.lost = self.lost or _NOT_PACKED
-            self._goes_on("", ahead)
+            self.lost, self._over = self.lost or _NOT_PACKED, True
 
     def _damaged(self, portion: bytes, error: str) -> bytes:
-        """Return the text before the damage, in a pipe without the portion's; reading continues with the next part."""
+        """Return the text before the damage, in a pipe without the portion's; what comes after it isn't read."""
         out = self._again(len(portion)) if self._rewinds else b""
-        self._packed = portion + self._packed
+        self._over = True
         if _IS_CHECKSUM.search(error):
             self.lost = self.lost or _WRONG_CHECKSUM
-            self._goes_on("", len(out))
         else:
-            self._goes_on(f"{_DAMAGED} ({error})", len(out))
+            self._ends_early(f"{_DAMAGED} ({error})", len(out))
         return out
 
-    def _goes_on(self, why: str, ahead: int = 0) -> None:
-        """Continue after an incomplete part at the next one, if any.
-
-        `why` begins the sentence on what is missing, empty if nothing is.
-        """
-        behind = self._behind_damage()
-        if why:
-            missing = "what comes after, up to the next packed part," if behind else "what comes after"
-            self.lost = self.lost or f"After {self._unpacked_bytes + ahead:,} bytes {why}; {missing} is missing."
-        self._begin_part(ahead)
-
-    def _behind_damage(self) -> bool:
-        """Go to the next place where a part begins that unpacks; return False at the end if there is none.
-
-        A part that was cut short takes the following bytes for its own, so a file is searched from the part's begin.
-        """
-        packed, at = self._packed[1:], 0
-        if self._rewinds and self._searches < _MOST_SEARCHES:
-            packed, self.bytes_read = b"", self._part[0] + 1
-            self.below.seek(self.bytes_read)
-        self._searches += 1
-        while True:
-            place = self.BEGIN.search(packed, at)
-            if place is None:
-                more = self.stored(_CHUNK)
-                if not more:
-                    self._over, self._packed = True, b""
-                    return False
-                packed, at = packed[-3:] + more, 0
-                continue
-            at = place.start()
-            while len(packed) - at < _PROOF and (more := self.stored(_CHUNK)):
-                packed, at = packed[at:] + more, 0
-            if _unpacks(self._new_unpacker(), packed[at : at + _PROOF]):
-                self._over, self._packed = False, packed[at:]
-                return True
-            at += 1
+    def _ends_early(self, why: str, ahead: int = 0) -> None:
+        self.lost = self.lost or f"After {self._unpacked_bytes + ahead:,} bytes {why}; what comes after is missing."
 
     def _again(self, size: int) -> bytes:
         """Return the text that a decompressor dropped with the portion of this size in which it failed."""
@@ -243,14 +199,6 @@ def _unpacked(unpacker: Any, packed: bytes) -> bytes:
     return out
 
 
-def _unpacks(unpacker: Any, packed: bytes) -> bool:
-    try:
-        _unpacked(unpacker, packed)
-    except _Refused:
-        return False
-    return True
-
-
 def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
     """Return the text before the damage in these bytes, unpacked one at a time so that nothing is dropped."""
     parts = []
@@ -264,7 +212,6 @@ class _Gunzip(_Packed):
     """The members of a gzip file; isal unpacks eight times as fast as zlib (benchmarks/README.md)."""
 
     MAGIC = re.compile(rb"\x1f\x8b")
-    BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
     portions = (1 << 13, 256)
 
     def _new_unpacker(self) -> Any:
@@ -279,7 +226,6 @@ class _Gunzip(_Packed):
 class _Unzstd(_Packed):
     MAGIC = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
     """A frame, or a skippable one (RFC 8878, 3.1.2); parallel packers put one with sizes before each other."""
-    BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
 
     def __init__(self, below: io.BufferedReader) -> None:
         try:
@@ -295,7 +241,6 @@ class _Unzstd(_Packed):
 
 class _Bunzip2(_Packed):
     MAGIC = re.compile(rb"BZh[1-9]")
-    BEGIN = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
 
     def _new_unpacker(self) -> Any:
         import bz2
@@ -304,7 +249,7 @@ class _Bunzip2(_Packed):
 
 
 class _Unxz(_Packed):
-    MAGIC = BEGIN = re.compile(rb"\xfd7zXZ\x00")
+    MAGIC = re.compile(rb"\xfd7zXZ\x00")
 
     def _new_unpacker(self) -> Any:
         import lzma
