@@ -67,7 +67,6 @@ class CaptureRun:
         self._phases = order.plan.phases()
         self._left = 0
         self._first = began
-        self._active_from = 0
         self._cycles = 0
         self._calibration: StepTimer | None = None
         self._recorder: CycleRecorder | None = None
@@ -156,7 +155,6 @@ class CaptureRun:
             )
         if not recorded:
             return
-        self._watch.recorded(self._active_from, self._watch.steps - self._active_from)
         metadata = self.metadata(taken)
         path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
         self.paths.append(path)
@@ -217,7 +215,6 @@ class CaptureRun:
         phase, self._left = self._phases[0]
         if phase is StepPurpose.ACTIVE:
             self._first = self.began + self.ended
-            self._active_from = self._watch.steps
         if phase is StepPurpose.CALIBRATE:
             self._calibration = StepTimer(self._left)
         elif phase is StepPurpose.SAMPLE:

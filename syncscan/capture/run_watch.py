@@ -56,7 +56,6 @@ class RunWatch:
         """When the capture took a sample, or was at work at a step's end, and for how long (ns)."""
         self._disturbed: list[tuple[int, int, str]] = [(0, STARTING, "starting")]
         self._since: tuple[int, str] | None = None
-        self._recorded: list[tuple[int, int]] = []
         self._path: tuple[Frame, ...] = ()
 
     @property
@@ -113,9 +112,6 @@ class RunWatch:
             (first, why), self._since = self._since, None
             self._disturbed.append((first, self.steps + 1 + SETTLING + prefetched(), why))
 
-    def recorded(self, first: int, count: int) -> None:
-        self._recorded.append((first, first + count))
-
     def close(self) -> None:
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
@@ -129,20 +125,19 @@ class RunWatch:
         return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
 
     def seen(self) -> KnownRun:
-        samples, counts, period = self._samples(), self._counts(), self.period()
-        phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, period), samples, Loops())
-        return KnownRun(samples, counts, period, phases[:MOST_PHASES], around)
+        samples, counts = self._samples(), self._counts()
+        phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, self.period()), samples, Loops())
+        return KnownRun(samples, counts, phases[:MOST_PHASES], around)
 
     def record(self) -> Json | None:
         """Return the run's metadata for a trace, under "run"; None where no step has ended.
 
         It has `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
-        `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines whose iterations are the
-        steps (null if unknown); `window`, the first step and the first after those that shares are taken of,
-        `sampled_us`, how long they were sampled, and `own_us`, how long the capture was at work in them; `phases`, each
-        with its kind, name, lines, `us` (of `sampled_us`), `at` (the steps that it was met in) and `lines` (the
-        costliest of the program's); and `spans`, rows of begin and end in µs from the first step's begin and of a
-        phase's place in `phases`, -1 for the steps themselves.
+        `loop`, the lines whose iterations are the steps (null if unknown); `window`, the first step and the first after
+        those that shares are taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was
+        at work in them; `phases`, each with its kind, name, lines, `us` (of `sampled_us`), `at` (the steps that it was
+        met in) and `lines` (the costliest of the program's); and `spans`, rows of begin and end in µs from the first
+        step's begin and of a phase's place in `phases`, -1 for the steps themselves.
         """
         if not self.steps:
             return None
@@ -159,8 +154,6 @@ class RunWatch:
             "steps": self.steps,
             "steps_us": [round(ns / 1e3, 1) for ns in self.times()[:MOST_STEPS]],
             "disturbed": [list(row) for row in disturbed if row[0] < self.steps],
-            "recorded": [list(row) for row in self._recorded],
-            "period": seen.period,
             "loop": None if seen.around is None else self._loop(*seen.around),
             "window": [first, end],
             "sampled_us": inside(seen.samples),
@@ -240,14 +233,10 @@ class RunWatch:
 
 
 class KnownRun(NamedTuple):
-    """Known facts of a run: samples, which steps count, period, phases, and the steps' loop.
-
-    `around` is the loop with the index of its function in the path.
-    """
+    """Known facts of a run: samples, which steps count, phases, and the steps' loop with the index of its function."""
 
     samples: list[Sample]
     counts: list[bool]
-    period: int
     phases: list[SeenPhase]
     around: tuple[int, Loop] | None
 

@@ -54,14 +54,10 @@ def run_of(parts: Sequence[ProgramPart], steps: int) -> ProgramRun:
         watched_us=None,
         counted=steps,
         mean_us=None,
-        median_us=None,
-        period=1,
-        period_us=(),
         steps_share=None,
         phases=tuple(map(_run_phase, parts)),
         intervals=(),
         disturbed=(),
-        recorded=(),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from syncscan.facts.rhythm import median, places
 from syncscan.model import capture
 from syncscan.model.program_run import PhaseLine, ProgramRun, RunInterval, RunPhase
 
@@ -31,9 +30,6 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
         watched_us=ends[-1],
         counted=len(counted),
         mean_us=max(0.0, sum(counted) - record.own_us) / len(counted),
-        median_us=median(counted),
-        period=record.period,
-        period_us=tuple(places(counted, record.period)) if 1 < record.period <= len(counted) else (),
         steps_share=max(0.0, 1 - sum(shares)) if record.sampled_us else None,
         phases=tuple(_phase(record.phases[k], record) for k in phases),
         intervals=tuple(
@@ -41,7 +37,6 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
             for span in record.spans
         ),
         disturbed=_intervals(((row.first, row.end) for row in record.disturbed), ends),
-        recorded=_intervals(record.recorded, ends),
     )
 
 

@@ -284,8 +284,6 @@ class RunRecord(msgspec.Struct, frozen=True):
     window: tuple[Count, Count]
     """First step and end (exclusive) of those that shares and the mean are based on."""
     disturbed: Annotated[tuple[Disturbed, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
-    recorded: Annotated[tuple[tuple[Count, Count], ...], msgspec.Meta(max_length=MOST_NODES)] = ()
-    period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     loop: RunLoop | None = None
     sampled_us: NotNegative = 0.0
     own_us: NotNegative = 0.0

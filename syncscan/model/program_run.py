@@ -72,11 +72,6 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """Number of undisturbed steps that the mean and the shares are based on."""
     mean_us: float | None
     """Mean time of those, including the phases between them; None if nothing was timed."""
-    median_us: float | None
-    period: int
-    """Period in steps with which step times repeat; 1 where they are alike."""
-    period_us: tuple[float, ...]
-    """Median time of each step of a period; empty without a period."""
     steps_share: float | None
     """The steps' fraction of the run's time, 0 to 1; None without samples."""
     phases: tuple[RunPhase, ...]
@@ -84,4 +79,3 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[RunInterval, ...]
     disturbed: tuple[RunInterval, ...]
     """Intervals in which the capture itself was at work."""
-    recorded: tuple[RunInterval, ...]
