@@ -297,7 +297,13 @@ def refused(outcome: tuple[object, ...]) -> bool:
     return str(outcome[1]).startswith("UsageError")
 
 
-@pytest.mark.parametrize("command", all_commands())
+SLOW = {"dryrun"}
+"""Commands that start a process for each option and format."""
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in all_commands()]
+)
 def test_every_option_is_heeded_in_every_format_or_refused(runs: Runs, command: str) -> None:
     """With it the command does something else than without it, at least in one format."""
     options, ignored = options_of(command), []

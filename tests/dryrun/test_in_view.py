@@ -41,7 +41,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.fixture(params=[KERNEL, PYTHON])
+@pytest.fixture(params=[KERNEL, pytest.param(PYTHON, marks=pytest.mark.slow)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program's folder after an earlier run; temporary files go to another one."""
     import torch
@@ -78,6 +78,7 @@ def test_a_report_lands_in_the_users_folder(folder: Path) -> None:
     assert (folder / "report.json").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_fix_changes_no_file(folder: Path) -> None:
     """All runs of the program, with and without changes, begin from the user's files."""
     before = contents(folder)
