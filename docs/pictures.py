@@ -29,14 +29,14 @@ STEPS = {
     "step-launches.svg": "launches/vision.json.gz",
     "step-pageable.svg": "pageable.pt.trace.json.gz",
 }
-"""Picture of a step before and after → recording below sample_traces."""
+"""Picture of a step → recording below sample_traces."""
 SCATTER = "how-well.svg"
 """Picture of all that was projected beside what was measured."""
 JOB, JOB_SHOT = "jobs/ddp.one_rank_item", "fleet.png"
 """Folder of a job's traces below sample_traces, and the screenshot of its page."""
 SHOTS = {
-    "report.png": ("light", 880, ""),
-    "report-finding-dark.png": ("dark", 880, "document.querySelector('#f0 .more').click()"),
+    "report.png": ("light", 720, ""),
+    "report-finding-dark.png": ("dark", 720, "document.querySelector('#r0 .pick').click()"),
     JOB_SHOT: ("light", 580, ""),
 }
 """Screenshot of the report of `logged`, or of a job → its theme, its height, and what is done in the page before it."""

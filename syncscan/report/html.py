@@ -184,7 +184,7 @@ def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> I
             yield "recoverable", within(saves, range_us), "by the first change, projected", True
         else:
             all_of = "after it" if len(projected) == 1 else "after all of them"
-            yield all_of, within(last.after_us, (last.after_low_us, last.after_high_us)), "projected", True
+            yield all_of, step_picture.takes(last), "projected", True
 
 
 def _of_bound(analysis: Analysis) -> Iterator[tuple[str, str, str, bool]]:
@@ -227,7 +227,7 @@ def _toggled(analysis: Analysis, first: Front) -> _After:
         listed = chosen == list(range(len(chosen)))
         limits = row.after_low_us, row.after_high_us
         us, (low, high) = (row.after_us, limits) if listed else _after(analysis, [remedies[k] for k in chosen])
-        out[mask] = us, low, high, within(us, (low, high))
+        out[mask] = us, low, high, step_picture.takes(row) if listed else within(us, (low, high))
     return out
 
 

@@ -19,7 +19,7 @@ from syncscan.model.projection import Projection, Schedule
 from syncscan.model.slice_names import is_loader
 from syncscan.model.step import Bound
 from syncscan.model.trace import HOST, NONE
-from syncscan.report.front import Front
+from syncscan.report.front import Change, Front
 from syncscan.report.phrases import replayed
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration, part_of, within
@@ -67,10 +67,8 @@ class After(msgspec.Struct, frozen=True):
     name: str
     us: float
     range_us: tuple[float, float]
-
-    @property
-    def takes(self) -> str:
-        return within(self.us, self.range_us)
+    takes: str
+    """The time in words, with the digits that are said of it elsewhere."""
 
 
 class StepPicture(msgspec.Struct, frozen=True):
@@ -102,12 +100,20 @@ def of(analysis: Analysis, first: Front) -> StepPicture | None:
     names = ("after 1", *(f"and {number}" for number in range(2, len(first.changes) + 1)))
     projected = [change for change in first.changes if change.gain is not None]
     rows = zip(names, projected, strict=False)
-    return _step(analysis, tuple(After(n, c.after_us, (c.after_low_us, c.after_high_us)) for n, c in rows))
+    return _step(
+        analysis, tuple(After(name, c.after_us, (c.after_low_us, c.after_high_us), takes(c)) for name, c in rows)
+    )
+
+
+def takes(change: Change) -> str:
+    """Return the step after a change in words: `11.7 ms` of `16.0 → 11.7 ms (11.1 to 12.8)`."""
+    return change.becomes.partition("→ ")[2].partition(" (")[0]
 
 
 def projected(analysis: Analysis, projection: Projection) -> StepPicture | None:
     """Return the step, and how long it takes without the projection's syncs."""
-    after = After("after", projection.predicted_us, projection.range_us)
+    us, limits = projection.predicted_us, projection.range_us
+    after = After("after", us, limits, within(us, limits))
     return _step(analysis, (after,)) if projection.removed else None
 
 

@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.step import StepSummary
 from syncscan.report import analysis_report, annotated, program_run, suggested_fix
-from syncscan.report.blocks import Block, Code, Grid, GridColumn, Heading, Sentence, Stacked, code, facts
+from syncscan.report.blocks import Block, Code, Fold, Grid, GridColumn, Heading, Sentence, Stacked, code, facts
 from syncscan.report.habits import HabitText
 from syncscan.report.page import markup
 from syncscan.report.phrases import waited
@@ -60,8 +60,17 @@ def tabs_of(analysis: Analysis, story: Story, timed: bool, sampled: bool) -> Ite
 
 
 def _tab(id: str, title: str, blocks: Sequence[Block], drawn_too: bool = False) -> Iterator[Tab]:
+    """Yield a tab unless it is empty; what folds elsewhere is open here."""
     if blocks or drawn_too:
-        yield Tab(id, title, markup(blocks))
+        yield Tab(id, title, markup(inner for block in blocks for inner in _unfolded(block)))
+
+
+def _unfolded(block: Block) -> Iterator[Block]:
+    if isinstance(block, Fold):
+        yield Heading(block.title)
+        yield from block.blocks
+    else:
+        yield block
 
 
 def _below_findings(analysis: Analysis, story: Story) -> Iterator[Block]:

@@ -8,7 +8,6 @@ import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from tests.browser.test_report import two_findings
 from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 
@@ -41,19 +40,6 @@ def test_the_devices_are_seen_below_a_deep_thread(show: Callable[..., Report], w
         "(() => { const t = syncscan.timeline; return t.at(t.left + 50, t.lanes.clientHeight - 3).band; })()"
     )
     assert hit is None or hit["pinned"]
-
-
-def test_the_drawer_leaves_the_timeline_its_height(show: Callable[..., Report]) -> None:
-    """It lies over the list."""
-    report = show(two_findings(), width=1280, height=720).all_lanes()
-    report.page.locator("#f0 .pick").click()
-    report.settle()
-    before = report.page.locator("#lanes").bounding_box()["height"]
-    report.page.locator("#f0 .more").click()
-    report.settle()
-    assert report.page.locator("#lanes").bounding_box()["height"] >= before
-    drawer, pane = (report.page.locator(name).bounding_box() for name in ("#drawer", "#timeline"))
-    assert drawer["x"] + drawer["width"] <= pane["x"]
 
 
 def test_the_edges_move_by_key_and_by_pointer(show: Callable[..., Report]) -> None:

@@ -44,9 +44,9 @@
   function point(item, finding) {
     const { timeline } = page;
     remember(`#${item.id}`);
+    if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== "");
     const sync = timeline ? timeline.worst(finding) : -1;
     if (timeline) {
-      timeline.replayed.without(item.dataset.without, item.dataset.habit !== "");
       if (sync >= 0) timeline.goto(sync);
       else if (!timeline.gotoHabit(numberOf(item.dataset.habit))) timeline.say(`Chosen: ${item.querySelector(".pick").textContent}.`);
     }
