@@ -18,7 +18,7 @@ from syncscan.lint.hints import attributes_of, hints_of, parameters_of
 from syncscan.lint.imported_names import FileNames, constant, key
 from syncscan.lint.pattern import Hit, LintSite, Pattern
 from syncscan.lint.tree import children, walk, walk_own
-from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either
+from syncscan.lint.values import HOST, UNKNOWN, ValueKind
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
 _SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")
@@ -30,8 +30,6 @@ _ASKS = ("bool", "any", "all", "max", "min", "sorted")
 """Builtins that ask for truth values: of what they are given, or of what comparing its elements gives."""
 _OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
 """Devices that aren't CUDA's, as a program asks for them."""
-_MANY = 2000
-"""Names that a function seldom has."""
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
 
 
@@ -188,29 +186,21 @@ class FileWalk:
 
     def _of_If(self, node: ast.If, around: Around) -> None:
         self._truth(node.test, "if", around)
-        yes, no = self._refined(node.test)
         unused = _is_cold_test(node.test)
         body = replace(around, guard=around.guard or _guard(node.test) or _made_once(node))
         body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
         other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
-        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't distinguished
-            self._block(node.body, body)
-            self._block(node.orelse, other)
-            return
         before = dict(self._evaluator.environment)
-        if_true = self._branch(node.body, yes, body)
-        self._evaluator.replace(before)
-        if_false = self._branch(node.orelse, no, other)
+        self._block(node.body, body)
+        if_true = self._evaluator.replace(before)
+        self._block(node.orelse, other)
+        if_false = self._evaluator.environment
         if unused:  # what the branch of another device makes of a name doesn't hold on this one
             self._evaluator.replace(if_false if unused == "body" else if_true)
-            return
-        self._evaluator.replace(_merge(if_true, if_false, node))
-
-    def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: Around) -> Environment:
-        for name, value in refined.items():
-            self._evaluator.bind(name, value)
-        self._block(body, around)
-        return dict(self._evaluator.environment)
+        else:
+            values = if_true | if_false
+            same = {name: if_true.get(name, v) == v for name, v in values.items()}
+            self._evaluator.replace({name: v if same[name] else UNKNOWN for name, v in values.items()})
 
     def _of_While(self, node: ast.While, around: Around) -> None:
         inner = self._inside(node, around)
@@ -330,24 +320,13 @@ class FileWalk:
 
     def _look_IfExp(self, node: ast.IfExp, around: Around) -> None:
         self._truth(node.test, "if", around)
-        yes, no = self._refined(node.test)
-        for branch, refined in ((node.body, yes), (node.orelse, no)):
-            before = self._evaluator.replace({**self._evaluator.environment, **refined})
-            self._look(branch, around)
-            self._evaluator.replace(before)
+        self._look(node.body, around)
+        self._look(node.orelse, around)
 
     def _look_BoolOp(self, node: ast.BoolOp, around: Around) -> None:
-        before = self._evaluator.environment
-        self._ask(node.values[:-1], node.op, "and" if isinstance(node.op, ast.And) else "or", around)
+        for value in node.values[:-1]:
+            self._truth(value, "and" if isinstance(node.op, ast.And) else "or", around)
         self._look(node.values[-1], around)
-        self._evaluator.replace(before)
-
-    def _ask(self, values: Sequence[ast.expr], op: ast.boolop, word: str, around: Around) -> None:
-        """Ask for the truth of operands, each with what those before it say of names."""
-        for value in values:
-            self._truth(value, word, around)
-            yes, no = self._refined(value)
-            self._evaluator.replace({**self._evaluator.environment, **(yes if isinstance(op, ast.And) else no)})
 
     def _look_UnaryOp(self, node: ast.UnaryOp, around: Around) -> None:
         if isinstance(node.op, ast.Not):
@@ -400,9 +379,8 @@ class FileWalk:
     def _truth(self, node: ast.expr, word: str, around: Around) -> None:
         """Python asks for the truth value of an expression: of its parts, where it is `and`, `or` or `not`."""
         if isinstance(node, ast.BoolOp):
-            before = self._evaluator.environment
-            self._ask(node.values, node.op, word, around)
-            self._evaluator.replace(before)
+            for value in node.values:
+                self._truth(value, word, around)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self._truth(node.operand, word, around)
         else:
@@ -418,28 +396,6 @@ class FileWalk:
         hit = next((hit for pattern in patterns if (hit := pattern.find(site))), None)
         if hit:
             self._found.setdefault((node.lineno, node.col_offset, hit.rule), Found(hit, node, around))
-
-    # Conditions
-
-    def _refined(self, test: ast.expr) -> tuple[Environment, Environment]:
-        """Return what a condition says of names where it is true, and where it isn't: `isinstance(x, torch.Tensor)`."""
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            yes, no = self._refined(test.operand)
-            return no, yes
-        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-            both: Environment = {}
-            for value in test.values:
-                both |= self._refined(value)[0]
-            return both, {}
-        is_type = matched("isinstance($x, $type)", test)
-        test_of = is_type or matched("torch.is_tensor($x)", test, self._names.of)
-        if not test_of or not (written := key(test_of.x)):
-            return {}, {}
-        if is_type and self._names.of(is_type.type) not in ("torch.Tensor", "torch.nn.Parameter"):
-            return ({}, {}) if _mentions_tensor(is_type.type) else ({written: HOST}, {})
-        known_as = self._evaluator.value(test_of.x)
-        is_tensor = known_as.kind in (ValueKind.CPU, ValueKind.TENSOR, ValueKind.BATCH)
-        return {written: known_as if is_tensor else TENSOR}, {written: HOST}
 
 
 def _as_read(target: ast.expr) -> ast.expr:
@@ -462,10 +418,6 @@ def _made_once(node: ast.If) -> str:
 def _short(node: ast.expr) -> str:
     text = ast.unparse(node)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _mentions_tensor(node: ast.expr) -> bool:
-    return any("Tensor" in key(part) for part in walk(node) if isinstance(part, ast.expr))
 
 
 def _gives_up(body: Sequence[ast.stmt]) -> bool:
@@ -509,22 +461,6 @@ def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
             reason = constant(context.args[0])
             return str(reason) if reason else "a computed reason"
     return ""
-
-
-def _merge(first: Environment, other: Environment, node: ast.If) -> Environment:
-    """Return the values of names after an if: as both branches have them, or as the one that goes on."""
-    if _leaves(node.body):
-        return other
-    if _leaves(node.orelse):
-        return first
-    return {
-        name: either(first.get(name, other.get(name, UNKNOWN)), other.get(name, first.get(name, UNKNOWN)))
-        for name in first | other
-    }
-
-
-def _leaves(body: Sequence[ast.stmt]) -> bool:
-    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 
 def _by_kind(patterns: Sequence[Pattern]) -> dict[object, list[Pattern]]:

@@ -83,20 +83,3 @@ def joined(values: list[Value]) -> Value:
     if kinds & {ValueKind.CPU, ValueKind.BATCH}:
         return CPU
     return HOST if kinds == {ValueKind.HOST} else UNKNOWN
-
-
-def either(first: Value, other: Value) -> Value:
-    """Return the value of a name after two branches."""
-    if first == other:
-        return first
-    if first.kind is not other.kind:
-        return UNKNOWN
-    return Value(
-        first.kind,
-        mask=first.mask and other.mask,
-        scalar=first.scalar and other.scalar,
-        sure=first.sure and other.sure,
-        pinned=first.pinned and other.pinned,
-        listed=first.listed and other.listed,
-        line=first.line,
-    )

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.facts.device_work import DeviceNames, DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model import slice_names
 from syncscan.model.interval import union
 from syncscan.model.trace import NONE
@@ -97,31 +97,6 @@ def test_last_ends_of_many_places() -> None:
     ends, some = work.last_ends(places, times)
     assert some.tolist() == [True, True, True, False, False, False]
     assert ends.tolist() == [one_by_one[0], one_by_one[1], max(one_by_one), 50_000, 50_000, 5_000]
-
-
-WORDS = ("ab", "bca")
-texts = st.lists(st.text("abcAB\nİß", max_size=6), min_size=1, max_size=8)
-
-
-@given(texts)
-def test_a_word_is_found_in_every_name_that_holds_it(drawn: list[str]) -> None:
-    """In upper case too, beside characters whose lower case is longer, and in none that two names make together."""
-    t = TraceBuilder()
-    for at, name in enumerate(drawn):
-        t.launch(name, at=100 * at, lasts=10)
-    trace = t.trace()
-    result = DeviceNames(trace).matching(lambda name: "c" not in name, WORDS)
-    kernels = set(map(trace.name, trace.device_rows.tolist()))
-    holding = {name for name in kernels if any(word in name.lower() for word in WORDS)}
-    assert {trace.strings[number] for number in np.flatnonzero(result).tolist()} == {n for n in holding if "c" not in n}
-
-
-def test_only_names_of_device_work_are_looked_at() -> None:
-    """An op of that name is none."""
-    t = TraceBuilder()
-    with t.op("ab", 0, 50):
-        t.launch("other", at=10, lasts=10)
-    assert not DeviceNames(t.trace()).matching(lambda name: True, WORDS).any()
 
 
 def test_every_collectives_kernel_holds_one_of_the_words() -> None:

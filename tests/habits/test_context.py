@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.habits.context import Context
-from syncscan.habits.optimizers import without_closures
+from syncscan.habits.rules.optimizers import without_closures
 from syncscan.model.slice_names import is_backward
 from syncscan.model.trace import HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder

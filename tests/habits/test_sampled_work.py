@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan import habits
-from syncscan.habits.sampled_work import PLACES, WorkKind, spent_on
+from syncscan.habits.rules.sampled_work import PLACES, WorkKind, spent_on
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Basis, Severity
 from syncscan.model.host import USER, HostNode, SampledHost

@@ -1,22 +1,19 @@
-"""Yield the habit for casts of tensors without gradient and for repeated casts of a step.
+"""Yield the habit for casts of tensors without gradient, which autocast doesn't cache.
 
 The lower bound keeps an op's first cast, which may be of its input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
-from syncscan.habits.optimizers import backward_passes
-from syncscan.model.arrays import Int64, distinct
+from syncscan.model.arrays import distinct
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
-from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import NONE, Category
 from syncscan.rules.pages import advice_of
 
@@ -24,28 +21,13 @@ _NODE = "ToCopyBackward0"
 """Autograd's node of a cast."""
 
 
-class Casts(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of `aten::to` in time order: casts of a step that could be avoided."""
+def frozen_casts(context: Context) -> list[int]:
+    """Return the `aten::to`s in the steps that cast tensors without gradients, in time order.
 
-    frozen: list[int]
-    """Casts of tensors without gradients: frozen weights, and everything in a pass without gradients."""
-    inputs: list[int]
-    """The first of these of each op, which may be of its input rather than a weight."""
-    repeated: list[int]
-    """Casts of weights that an earlier pass of the same step has already cast."""
-    ops: int
-    """Number of ops that the casts in `frozen` belong to."""
-
-
-def autocast_casts(context: Context) -> Casts:
-    """Return the casts in the steps; empty if nothing runs under autocast."""
+    Those are frozen weights, and everything in a pass without gradients; none if nothing runs under autocast.
+    """
     casts = _casts(context)
-    sources = _known(context, casts)
-    frozen = sorted({*casts} - {*sources.values()}, key=lambda row: int(context.trace.slices.ts[row]))
-    parents = context.trace.slices.parent[frozen]
-    _, first = np.unique(parents, return_index=True)
-    inputs = [frozen[at] for at in sorted(first.tolist())]
-    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated_casts(context, sources), ops=len(inputs))
+    return sorted({*casts} - _recorded(context, casts), key=lambda row: int(context.trace.slices.ts[row]))
 
 
 def _casts(context: Context) -> list[int]:
@@ -64,7 +46,7 @@ def _casts(context: Context) -> list[int]:
     return casts
 
 
-def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
+def _recorded(context: Context, casts: Sequence[int]) -> set[int]:
     """Return the casts with a node of autograd, by its sequence number; of several with one number, the last.
 
     An op has the number that the thread's next node will get, whether it creates one or not: the casts of a frozen part
@@ -72,40 +54,11 @@ def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
     """
     s, trace = context.trace.slices, context.trace
     if not casts:
-        return {}
+        return set()
     rows = np.flatnonzero(s.fwd_thread > 0)
     nodes = set(s.sequence[rows[trace.called(rows, lambda name: name == _NODE)]].tolist())
     last = dict(zip(s.sequence[casts].tolist(), casts, strict=True))
-    return {number: row for number, row in last.items() if number != NONE and number in nodes}
-
-
-def _repeated_casts(context: Context, sources: Mapping[int, int]) -> list[int]:
-    """Return the casts of weights for any but the first pass of a step."""
-    s = context.trace.slices
-    repeated: list[int] = []
-    last: int | None = None
-    for weights in context.cached(backward_passes) if sources else ():
-        step = int(context.step_of(s.ts[weights[0]]))
-        if step == last:
-            sequences = _sequences_before(context, weights)
-            repeated += [sources[number] for number in sequences if number in sources]
-        last = step
-    return sorted(repeated, key=lambda row: int(s.ts[row]))
-
-
-def _sequences_before(context: Context, gradients: Int64) -> list[int]:
-    """Return the sequence numbers of the casts of these gradients' weights, whose nodes ran right before."""
-    s, trace, numbers = context.trace.slices, context.trace, []
-    engine = trace.named(is_engine)
-    for row in gradients.tolist():
-        own = int(s.parent[row]) if s.parent[row] != NONE and engine[s.parent[row]] else row
-        track = trace.track_rows(int(s.track[row]))
-        before = own - 1
-        while before >= track.start and not engine[before]:
-            before -= 1
-        if before >= track.start and trace.name(before).endswith(_NODE):
-            numbers.append(int(s.sequence[before]))
-    return numbers
+    return {row for number, row in last.items() if number != NONE and number in nodes}
 
 
 LEAST = 0.04
@@ -114,8 +67,7 @@ where 72 casts took 2.4 % of a step, it took as long without them."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    casts = autocast_casts(context)
-    rows = sorted({*casts.frozen, *casts.repeated}, key=lambda row: int(context.trace.slices.ts[row]))
+    rows = frozen_casts(context)
     if len(rows) < context.count:
         return
     host_us = context.length_us(rows) * context.host_scale
@@ -123,13 +75,18 @@ def find(context: Context) -> Iterable[Habit]:
     device_us = context.length_us(distinct(work).tolist())
     if host_us + device_us < LEAST * context.period_us:
         return
-    inputs = set(casts.inputs)
+    _, firsts = np.unique(context.trace.slices.parent[rows], return_index=True)
+    inputs = {rows[at] for at in firsts.tolist()}  # the first cast of an op may be of its input rather than a weight
     without_all, least = _without(context, rows), _without(context, [row for row in rows if row not in inputs])
     yield context.habit(
         advice_of("autocast-casts"),
         rows,
         host_us + device_us,
-        _evidence(context, casts, host_us, device_us),
+        [
+            f"{len(rows) / context.count:.0f} casts per step in {len(inputs) / context.count:.0f} ops cast "
+            "tensors without gradients, which autocast doesn't cache",
+            f"they take {duration(host_us)} of host time and {duration(device_us)} of device time",
+        ],
         [without_all, replace(without_all, unstretched=True), least],
     )
 
@@ -138,16 +95,3 @@ def _without(context: Context, rows: Sequence[int]) -> Change:
     intervals = tuple(context.interval(row) for row in rows)
     work = tuple((int(row), 0.0) for interval in intervals for row in context.launched(interval))
     return Change(host=intervals, work=work)
-
-
-def _evidence(context: Context, casts: Casts, host_us: float, device_us: float) -> list[str]:
-    sentences = []
-    if casts.frozen:
-        sentences.append(
-            f"{len(casts.frozen) / context.count:.0f} casts per step in {casts.ops / context.count:.0f} ops cast "
-            "tensors without gradients, which autocast doesn't cache"
-        )
-    if casts.repeated:
-        sentences.append(f"{len(casts.repeated) / context.count:.0f} casts per step repeat an earlier cast")
-    sentences.append(f"they take {duration(host_us)} of host time and {duration(device_us)} of device time")
-    return sentences

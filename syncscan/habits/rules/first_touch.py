@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
-from syncscan.habits.sampled_work import WorkKind, by_phase, gained, kinds
+from syncscan.habits.rules.sampled_work import WorkKind, by_phase, gained, kinds
 from syncscan.model.duration import duration
 from syncscan.model.habit import Habit, SampledTime
 from syncscan.model.host import HostNode, SampledHost

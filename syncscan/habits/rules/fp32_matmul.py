@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.device_work import DeviceNames
 from syncscan.facts.nesting import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
@@ -20,8 +19,6 @@ from syncscan.model.trace import NONE, Category, Vendor
 from syncscan.rules.pages import advice_of
 
 FP32 = re.compile(r"sgemm|gemm_f32f32_f32f32_f32|gemmsn_|gemm_fp32|simt_s?gemm")
-WORD = "gemm"
-"""A word in the names of all these kernels."""
 OTHER = re.compile(r"tf32|bf16|f16|half|tensorop|s1688|s16816|h1688|gemv")
 PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "linear", "matmul"))
 
@@ -68,8 +65,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     chip, named = tensor_cores
     s, trace = context.trace.slices, context.trace
-    rows, names = trace.rows_of(Category.KERNEL)
-    rows = rows[trace.cached(DeviceNames).matching(_in_fp32, (WORD,)).take(names)]
+    rows = trace.where(_in_fp32, Category.KERNEL)
     calls = context.trace.calls_of(rows)
     in_step = (calls != NONE) & context.inside(s.ts[calls])
     in_step[in_step] = _in_product(context, calls[in_step])
@@ -93,7 +89,7 @@ def find(context: Context) -> Iterable[Habit]:
 
 def _in_fp32(kernel: str) -> bool:
     folded = kernel.lower()  # a case-insensitive search takes three times as long
-    return not OTHER.search(folded) and FP32.search(folded) is not None
+    return "gemm" in folded and not OTHER.search(folded) and FP32.search(folded) is not None
 
 
 def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from syncscan.facts.device_work import share_in_all_steps
 from syncscan.habits.context import LEAST_NS, Context
-from syncscan.habits.graph_readiness import (
+from syncscan.habits.rules.graph_breaks import (
     LEAST_LAUNCHES,
     Capturable,
     GraphBreaks,
     capturable,
     splits,
 )
-from syncscan.habits.optimizers import find_looping_optimizer, zeroed_gradients
-from syncscan.habits.parameter_loops import parameter_loops
+from syncscan.habits.rules.optimizers import find_looping_optimizer, zeroed_gradients
+from syncscan.habits.rules.parameter_loops import parameter_loops
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
-from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, by_phase, deviation, gained
+from syncscan.habits.rules.sampled_work import LEAST_SAMPLES, SURELY, by_phase, deviation, gained
 from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence, Phase
 from syncscan.model.habit import Habit, SampledTime

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from syncscan.habits.context import Context
-from syncscan.habits.optimizers import without_closures
+from syncscan.habits.rules.optimizers import without_closures
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Split

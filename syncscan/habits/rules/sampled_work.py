@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.model.duration import duration
 from syncscan.model.finding import Phase
-from syncscan.model.habit import Advice, Basis, Habit, HabitGain, SampledTime
+from syncscan.model.habit import Basis, Habit, HabitGain, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
 from syncscan.model.short_id import short_id
 from syncscan.model.step import Bound
+from syncscan.rules.pages import advice_of
 
 
 class WorkKind(enum.Enum):
@@ -105,25 +106,26 @@ def spent_on(sampled: SampledHost, kind: WorkKind) -> Spent:
     return Spent(us, samples, places, by_phase((node.phase, node.self_us) for node in own))
 
 
-def sampled_habit(context: Context, advice: Advice, kind: WorkKind) -> Iterable[Habit]:
-    """Yield the habit for this kind of work if samples show that it takes a notable part of the step.
+def side_work(context: Context) -> Iterable[Habit]:
+    """Yield each kind of work that samples show to take a notable part of the step.
 
     Its place in the trace is unknown, so it can't be replayed. In a host-bound step, time saved on the thread is
     gained, up to the allowance of `SURELY`; in any other step it is an upper bound.
     """
-    if context.sampled is None:
+    sampled = context.sampled
+    if sampled is None:
         return
-    spent = spent_on(context.sampled, kind)
-    if spent.samples < LEAST_SAMPLES or spent.us < context.notable_us:
-        return
-    sure = deviation(spent.samples)
-    gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
-    habit = context.habit(advice, [], spent.us, _evidence(context.sampled, spent))
-    own = context.sampled.in_program(spent.places[0]) if spent.places else None
-    line = own.place if own else ""
-    placed = SampledTime(ACTIVITIES[kind], spent.by_phase, in_ops=kind is WorkKind.COLLATING, line=line)
-    id = f"{advice.rule}-{short_id((advice.rule, kind.value))}"
-    yield replace(habit, id=id, gain=gain, per_step=1.0, sampled=placed)
+    for kind, activity in ACTIVITIES.items():
+        spent = spent_on(sampled, kind)
+        if spent.samples < LEAST_SAMPLES or spent.us < context.notable_us:
+            continue
+        sure = deviation(spent.samples)
+        gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
+        advice = advice_of("side-work", kind.value)
+        habit = context.habit(advice, [], spent.us, _evidence(sampled, spent))
+        placed = SampledTime(activity, spent.by_phase, in_ops=kind is WorkKind.COLLATING)
+        id = f"{advice.rule}-{short_id((advice.rule, kind.value))}"
+        yield replace(habit, id=id, gain=gain, per_step=1.0, sampled=placed)
 
 
 def by_phase(times: Iterable[tuple[Phase, float]]) -> tuple[tuple[Phase, float], ...]:

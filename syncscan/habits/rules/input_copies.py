@@ -1,0 +1,221 @@
+"""Find copies that bring input to the device: of tensors just built, from pageable memory, pinned or copied in line.
+
+A copy that the host waits for is a sync, whose finding states its cost and what a pinned copy would gain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from syncscan.habits.context import Context
+from syncscan.model.arrays import Int64, distinct
+from syncscan.model.duration import duration
+from syncscan.model.habit import Change, Habit
+from syncscan.model.runtime_calls import is_stream_synchronize
+from syncscan.model.slice_names import is_loader
+from syncscan.model.trace import NONE, Category, Trace
+from syncscan.rules.pages import advice_of
+
+FACTORY = re.compile(
+    r"aten::(rand|randn|randint|randperm|zeros|ones|full|arange|linspace|eye|tensor|normal|bernoulli|"
+    r"(rand|randn|randint|zeros|ones|full)_like|uniform_|normal_|random_|fill_|stack|cat|from_file)"
+)
+"""Ops that create a tensor's content."""
+_NEAR = 400
+"""Rows before a copy's op to search; an op that builds a tensor contains fewer slices."""
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy to the device: its runtime call, the device's row, its size in bytes and its times in ns."""
+
+    call: int
+    row: int
+    size: int
+    device_ns: int
+    waited_ns: int
+    """How long the host waited in the synchronize after the call."""
+
+
+def pageable_copies(context: Context) -> list[Copy]:
+    """Return the copies from pageable host memory to the device on the steps' own threads."""
+    return _copies_to_device(context, "Pageable")
+
+
+def pinned_copies(context: Context) -> list[Copy]:
+    """Return the copies from pinned host memory to the device on the steps' own threads."""
+    return _copies_to_device(context, "Pinned")
+
+
+def _copies_to_device(context: Context, kind: str) -> list[Copy]:
+    s, trace = context.trace.slices, context.trace
+    tracks = {step.track for step in trace.steps}
+    rows = trace.where(lambda n: n.startswith("Memcpy HtoD") and kind in n, Category.MEMCPY)
+    calls = trace.calls_of(rows)
+    known = (calls != NONE) & context.inside(s.ts[calls]) & np.isin(s.track[calls], list(tracks))
+    rows, calls = rows[known], calls[known]
+    order = np.argsort(s.ts[calls], kind="stable")
+    rows, calls = rows[order], calls[order]
+    columns = (calls, rows, np.maximum(s.bytes[rows], 0), s.dur[rows], _waited_behind(trace, calls))
+    return [Copy(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _waited_behind(trace: Trace, calls: Int64) -> Int64:
+    """Return how long the host waits in a synchronize right after each of these calls, ns; 0 without one."""
+    s = trace.slices
+    after = np.minimum(calls + 1, len(s) - 1)
+    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronize)
+    return np.where(waits, s.dur[after], 0)
+
+
+def copying(context: Context, call: int) -> int:
+    """Return the row of what copies: the outermost op around a runtime call, or the call itself without one."""
+    op = context.paths.outermost_op(call)
+    return call if op == NONE else op
+
+
+def factories(context: Context) -> dict[int, int]:
+    """Return for calls that copy pageable memory the row of the op that built the tensor on the host, if one did.
+
+    It is the op right before the copy's, with no other op between, if it launched nothing.
+    """
+    calls = np.array([copy.call for copy in context.cached(pageable_copies)], np.int64)
+    own = np.array(list(map(context.paths.outermost_op, calls.tolist())), np.int64)
+    calls, own = calls[own != NONE], own[own != NONE]
+    before = _ops_before(context.trace, own)
+    calls, before = calls[before != NONE], before[before != NONE]
+    built = context.trace.called(before, FACTORY.fullmatch)
+    built[built] = ~context.launching(before[built])
+    return dict(zip(calls[built].tolist(), before[built].tolist(), strict=True))
+
+
+def _ops_before(trace: Trace, rows: Int64, near: int = _NEAR) -> Int64:
+    """Return for each op the row of the op that ended last before it under the same parent, or NONE.
+
+    Only the `near` rows before each op are searched.
+    """
+    s, parent = trace.slices, trace.slices.parent[rows]
+    first = np.array([trace.track_rows(track).start for track in range(len(trace.tracks))], np.int64)
+    least = np.maximum(np.maximum(first[s.track[rows]], parent + 1), rows - near)  # rows around it come before it
+    previous, left, at = np.full(len(rows), NONE, np.int64), np.arange(len(rows)), rows - 1
+    while len(left):
+        reached = at >= least[left]
+        left, at = left[reached], at[reached]
+        it_is = (s.parent[at] == parent[left]) & (s.category[at] == int(Category.CPU_OP))
+        previous[left[it_is]] = at[it_is]
+        left, at = left[~it_is], at[~it_is] - 1
+    return previous
+
+
+def host_built_tensor(context: Context) -> Iterable[Habit]:
+    """Yield factory ops without device work that are followed by a pageable copy to the device in every step."""
+    before = context.cached(factories)
+    built = {c.call: (c, before[c.call]) for c in context.cached(pageable_copies) if c.call in before}
+    for group in context.by_scope(built):
+        built_copies = [built[call] for call in group]
+        making = context.length_us(row for _, row in built_copies) * context.host_scale
+        unsaid = [call for call in group if call not in context.sync_calls]
+        sending = context.length_us(unsaid)
+        if making + sending < context.notable_us or len(built_copies) < context.count:
+            continue
+        size = sum(c.size for c, _ in built_copies) / context.count
+        effect = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
+        removed = [*(row for _, row in built_copies), *(copying(context, call) for call in unsaid)]
+        yield context.habit(
+            advice_of("host-built-tensor"),
+            group,
+            making + sending,
+            [
+                f"{context.trace.name(built_copies[0][1])} fills it on the host in {duration(making)} per step",
+                f"copying its {size / 1e6:.1f} MB {effect}",
+            ],
+            [Change(host=tuple(context.interval(row) for row in removed))],
+        )
+
+
+SMALL = 100_000
+"""Bytes per step below which staging a copy costs less than the call."""
+
+
+def pageable_input(context: Context) -> Iterable[Habit]:
+    """Yield pageable copies that take notable time in the steps, without those of tensors just built."""
+    before = context.cached(factories)
+    calls = [c for c in context.cached(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
+    for group in context.by_scope(c.call for c in calls):
+        members = set(group)
+        copies = [c for c in calls if c.call in members]
+        held = context.length_us(group)
+        size, device_ns = sum(c.size for c in copies) / context.count, sum(c.device_ns for c in copies)
+        if held < context.notable_us or size < SMALL:
+            continue
+        yield context.habit(
+            advice_of("pageable-input"),
+            group,
+            held,
+            [
+                f"{len(copies) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, "
+                f"block the host for {duration(held)}",
+                f"the bus runs at {size * context.count / device_ns if device_ns else 0.0:.1f} GB/s for them",
+            ],
+            [Change(host=tuple(context.interval(copying(context, c.call)) for c in copies))],
+        )
+
+
+def inline_pin(context: Context) -> Iterable[Habit]:
+    """Yield `pin_memory` that takes a notable time on the steps' own thread, outside of a loader."""
+    rows = context.outermost(context.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))
+    own = [r for r in rows if not any(map(is_loader, context.scope(r)))]
+    for group in context.by_scope(own):
+        took = context.length_us(group) * context.host_scale
+        if took < context.notable_us or len(group) < context.count:
+            continue
+        yield context.habit(
+            advice_of("inline-pin"),
+            group,
+            took,
+            [f"pin_memory takes {duration(took)} per step on the thread that launches the work"],
+            [Change(host=tuple(context.interval(r) for r in group))],
+        )
+
+
+def copy_in_line(context: Context) -> Iterable[Habit]:
+    """Yield pinned copies on a stream with kernels that take a notable part of a device-bound step."""
+    s = context.trace.slices
+    if context.step.device_busy_us < 0.75 * context.period_us:
+        return
+    work = context.trace.device_rows
+    computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
+    computing = set(distinct(s.stream[work[computes]]).tolist())
+    in_line = [c for c in context.cached(pinned_copies) if int(s.stream[c.row]) in computing]
+    if context.length_us(c.row for c in in_line) < 5 * context.notable_us:  # without overlap they take no longer
+        return
+    alone = sum(_alone(context, c.row) for c in in_line) / context.count / 1e3
+    if alone < 5 * context.notable_us:
+        return
+    size = sum(c.size for c in in_line) / context.count
+    yield context.habit(
+        advice_of("copy-in-line"),
+        [c.call for c in in_line],
+        alone,
+        [
+            f"{len(in_line) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, take {duration(alone)} "
+            f"while no kernel runs",
+        ],
+        [
+            Change(work=tuple((c.row, 0.0) for c in in_line)),
+            Change(),
+            Change(work=tuple((c.row, 0.3) for c in in_line)),
+        ],
+    )
+
+
+def _alone(context: Context, row: int) -> int:
+    """Return how long nothing else ran on the device during this copy, in ns."""
+    s = context.trace.slices
+    begin, end = int(s.ts[row]), int(s.end[row])
+    rest = [st for st in context.work.streams(int(s.device[row])) if st != int(s.stream[row])]
+    beside = sum(context.work.of(int(s.device[row]), st).busy_within(begin, end) for st in rest)
+    return max(0, end - begin - beside)
