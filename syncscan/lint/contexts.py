@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence, Set
 import msgspec
 
 from syncscan.lint.data_code import imports_transforms, made_for_data, transforms_data
-from syncscan.lint.imported_names import FileNames, last_name
-from syncscan.lint.made_modules import makes_module
+from syncscan.lint.imported_names import FileNames, last_name, makes_module
 from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
 from syncscan.lint.tree import children, walk
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from syncscan.facts.code_pattern import matched
 from syncscan.lint import torch_names as known
-from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key
-from syncscan.lint.made_modules import makes_module
+from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key, makes_module
 from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 
 Environment = dict[str, Value]

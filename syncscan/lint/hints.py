@@ -7,8 +7,7 @@ import ast
 from syncscan.lint import torch_names as known
 from syncscan.lint.contexts import Function
 from syncscan.lint.evaluate import Environment, Evaluator
-from syncscan.lint.imported_names import FileNames, constant, key
-from syncscan.lint.made_modules import makes_module
+from syncscan.lint.imported_names import FileNames, constant, key, makes_module
 from syncscan.lint.tree import walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Value, ValueKind
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
-from syncscan.fixing.flow.early_reads import stands_first
+from syncscan.fixing.flow.moved_reads import stands_first
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal

@@ -15,7 +15,7 @@ from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
-from syncscan.fixing.flow.early_reads import may_go_first, name_of_number
+from syncscan.fixing.flow.moved_reads import may_go_first, name_of_number
 from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal

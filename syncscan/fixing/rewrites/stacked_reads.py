@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow.moved_reads import stacked
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
-from syncscan.fixing.flow.reads_at_once import stacked
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
-from syncscan.fixing.flow.early_reads import may_go_first, name_of_number
+from syncscan.fixing.flow.moved_reads import may_go_first, name_of_number, on_the_device, stacked
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
-from syncscan.fixing.flow.reads_at_once import on_the_device, stacked
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety

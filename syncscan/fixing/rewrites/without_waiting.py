@@ -17,10 +17,9 @@ from syncscan.dryrun.device_kinds import STAGED_BYTES
 from syncscan.facts.code_pattern import called, matched
 from syncscan.fixing import makers, questions
 from syncscan.fixing.arguments import with_argument
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
-from syncscan.fixing.made_there import made_there
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -38,12 +37,15 @@ STAGED = 256 * 1024
 PAGEABLE = "it copies {:.0f} MB of pageable memory, for which non_blocking=True waits too: pin the memory"
 LOADER = "torch.utils.data.dataloader.DataLoader"
 
+_MAKERS = frozenset("zeros ones full eye arange".split())
+"""Functions of torch whose values are the same on each device; a range's only where they are integers."""
+
 
 def find(file: File) -> Iterator[Proposal | Left]:
     for node in file.nodes:
         waits = file.own_waits(node) if file.seen(node).count >= FEWEST else 0
         if isinstance(node, ast.Call) and waits:
-            if template := made_there(file, node):
+            if template := _made_there(file, node):
                 draft = Draft(file.text)
                 draft.replace(node, template)
                 yield Proposal(node=node, draft=draft, change="make the tensor on the device", waits=waits)
@@ -61,6 +63,21 @@ def _proposal(file: File, node: ast.Call, draft: Draft, waits: int) -> Proposal 
         return Left(node, PAGEABLE.format(size / 1e6))
     change = "copy with non_blocking=True" + (", which helps once the pageable memory is pinned" * (size > STAGED))
     return Proposal(node=node, draft=draft, change=change, waits=waits, pageable=size > STAGED)
+
+
+def _made_there(file: File, call: ast.Call) -> Template | None:
+    """Return `torch.zeros(3, device=device)` for `torch.zeros(3).to(device)`; None where the device can't make it."""
+    sent = matched("$call.cuda() | $call.to($device)", call)
+    maker = matched("torch.$function(...)", sent.call) if sent else None
+    if not sent or not maker or maker.function not in _MAKERS or any(k.arg != "dtype" for k in sent.call.keywords):
+        return None
+    if maker.function == "arange" and not all(t.dtype.startswith("int") for t in file.tensors(sent.call)):
+        return None
+    device = getattr(sent, "device", None)
+    if device is not None and not file.types(device) <= {"str", "torch.device"}:
+        return None
+    words = '"cuda"' if device is None else file.text.code(device)
+    return lambda render: with_argument(file.text, call, f"device={words}")(lambda _: render(sent.call))
 
 
 def _bytes(file: File, node: ast.expr) -> float:
