@@ -227,17 +227,6 @@ KEPT = {
         ),
         (
             "from torch.utils.data import DataLoader, TensorDataset\n"
-            "def grow(t):\n"
-            "    t.add_(1)\n"
-            "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
-            "result = 0\n"
-            "for (a,) in loader:\n"
-            "    sent = a.to(device)\n"
-            "    grow(a)\n"
-            "    result = result + sent.sum()"
-        ),
-        (
-            "from torch.utils.data import DataLoader, TensorDataset\n"
             "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
             "result = 0\n"
             "for batch in loader:\n"
