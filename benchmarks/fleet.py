@@ -207,7 +207,7 @@ def _trace(number: int, job: Job, ends: Sequence[float]) -> bytes:
     return bytes(igzip.compress(msgspec.json.encode({**head, **device, "traceEvents": events.found}), 1))
 
 
-def run(folder: Path, workers: int, kill: bool, out: Path | None) -> None:
+def run(folder: Path, workers: int, kill: bool) -> None:
     """Analyze a job on a Dask cluster of this machine, and say what it found, and what that took."""
     from syncscan.fleet.join import join
     from syncscan.fleet.listing import find
@@ -222,7 +222,7 @@ def run(folder: Path, workers: int, kill: bool, out: Path | None) -> None:
         if kill:
             _kill_later(next(iter(pids.values())))
         before, client_s, began = client.run(time.process_time), time.process_time(), time.perf_counter()
-        ranks, unread = run_job(paths, store=out, scheduler=client.scheduler.address, progress=_Halfway())
+        ranks, unread = run_job(paths, scheduler=client.scheduler.address, progress=_Halfway())
         took, client_s = time.perf_counter() - began, time.process_time() - client_s
         used = [now - before.get(worker, 0.0) for worker, now in client.run(time.process_time).items()]
         peaks = [size >> 10 for size in client.run(_peak_kb).values()]
@@ -316,12 +316,11 @@ def main() -> None:
     running.add_argument("folder", type=Path)
     running.add_argument("--workers", type=int, default=2)
     running.add_argument("--kill", action="store_true", help="kill a worker half-way")
-    running.add_argument("--out", type=Path, help="where the ranks are stored")
     options = parser.parse_args()
     if options.command == "make":
         make(options.folder, options.ranks, options.steps)
     else:
-        run(options.folder, options.workers, options.kill, options.out)
+        run(options.folder, options.workers, options.kill)
 
 
 if __name__ == "__main__":

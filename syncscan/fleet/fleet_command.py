@@ -23,7 +23,6 @@ FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit"
 @click.command("fleet")
 @click.argument("locations", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
 @result_options(FORMATS, output="Write the report to FILE. NAME.fleet.json saves the job.")
-@click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
 @options_of_a_job
@@ -33,7 +32,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    store: str | None,
     jobs: int | None,
     scheduler: str | None,
     analysis_options: AnalysisOptions,
@@ -45,11 +43,11 @@ def command(
     -o NAME.fleet.json can be shown again here, and replaces its traces in `check` and `diff`.
     """
     form = _form(form, output)
-    if is_saved(locations) and (store or jobs or scheduler):
-        option = "--store" if store else "--jobs" if jobs else "--scheduler"
+    if is_saved(locations) and (jobs or scheduler):
+        option = "--jobs" if jobs else "--scheduler"
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
     refuse(output, force, *locations)
-    fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
+    fleet = fleet_from(locations, analysis_options, jobs=jobs, scheduler=scheduler)
     deliver(_render(fleet, form, output), output, force)
 
 

@@ -31,14 +31,10 @@ def fleet_from(
     paths: Sequence[str],
     analysis_options: AnalysisOptions,
     *,
-    store: str | None = None,
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Fleet:
-    """Return the job of these folders, globs, URLs or traces, or the saved one.
-
-    What is kept of each rank is written to `store`.
-    """
+    """Return the job of these folders, globs, URLs or traces, or the saved one."""
     if is_saved(paths):
         return _read_saved(paths[0])
     from syncscan.fleet import analyze_fleet
@@ -46,7 +42,6 @@ def fleet_from(
     with counting("analyzing", "traces") as progress:
         fleet = analyze_fleet(
             paths,
-            out=store,
             jobs=jobs,
             scheduler=scheduler,
             max_memory=analysis_options.max_memory,

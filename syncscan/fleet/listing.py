@@ -13,7 +13,6 @@ from typing import Any
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.fleet import remote
-from syncscan.fleet.store import named_as_rank
 from syncscan.load import ByteStream, in_memory, named_as_saved, named_as_trace, natural, open_bytes, traces_among
 from syncscan.load import find as find_in_folder
 from syncscan.load.folder import PEEK
@@ -29,28 +28,16 @@ def find(location: str | os.PathLike[str]) -> list[str]:
     """Return the traces of a job, by rank and then by name.
 
     The location is a folder, a glob, a file, or any of these as a URL that fsspec opens. In a folder, these are the
-    files that begin like a trace; without any, those in its subfolders; otherwise its saved analyses, or else stored
-    ranks. A glob follows the same rules: other JSON files that match it are ignored.
+    files that begin like a trace; without any, those in its subfolders; otherwise its saved analyses. A glob follows
+    the same rules: other JSON files that match it are ignored.
     """
     place = os.fspath(location)
     if remote.is_remote(place):
         return _find_at(place)
-    if os.path.isdir(place):  # noqa: PTH112  Path.is_dir raises for long names
-        return _find_in(place)
     if os.path.lexists(place) or not _MAGIC.search(place):
         return find_in_folder(place)
     files = [name for name in glob.glob(place, recursive=True) if os.path.isfile(name)]  # noqa: PTH113, PTH207
     return _one_kind(files, ((name, partial(open_bytes, name)) for name in files)) or _nothing(place)
-
-
-def _find_in(folder: str) -> list[str]:
-    try:
-        return find_in_folder(folder)
-    except TraceNotFound:
-        inside = glob.glob(os.path.join(glob.escape(folder), "**", "*.rank.json*"), recursive=True)  # noqa: PTH118, PTH207
-        if ranks := sorted(filter(named_as_rank, inside), key=natural):
-            return ranks
-        raise
 
 
 def _find_at(url: str) -> list[str]:
@@ -76,7 +63,7 @@ def _traces_of(storage: Any, address: remote.Address, names: Iterable[str]) -> l
 
 def _begins(storage: Any, files: list[str]) -> Iterator[tuple[str, Any]]:
     """Yield each file with a function that opens its begin."""
-    names = iter(name for name in files if not named_as_rank(name) and not named_as_saved(name))
+    names = iter(name for name in files if not named_as_saved(name))
     while some := list(islice(names, _AT_ONCE)):
         texts = storage.cat_ranges(some, [0] * len(some), [PEEK] * len(some), on_error="return")
         yield from ((name, partial(_begin, text, name)) for name, text in zip(some, texts, strict=True))
@@ -89,11 +76,11 @@ def _begin(text: bytes | Exception, name: str) -> ByteStream:
 
 
 def _one_kind(files: list[str], opening: Iterable[tuple[str, Any]]) -> list[str]:
-    """Return the traces among files; without any the saved analyses, and without these the stored ranks."""
+    """Return the traces among files; without any the saved analyses."""
     if traces := traces_among(opening):
         return traces
     saved = [name for name in files if named_as_saved(PurePosixPath(name).name)]
-    return sorted(saved or filter(named_as_rank, files), key=natural)
+    return sorted(saved, key=natural)
 
 
 def _nothing(where: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Open the storage that a URL names, describe its errors, and detect changed files."""
+"""Open the storage that a URL names, and describe its errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from syncscan.load.redaction import redacted
 from syncscan.load.unpack import reason
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
-_TOLD_BY = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated", "created")
-"""Fields of file changes in storages' metadata, most reliable first (s3fs, gcsfs, adlfs, sftp, memory)."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -61,14 +59,3 @@ def failed(url: str, error: Exception) -> SyncscanError:
     if isinstance(error, FileNotFoundError):
         return TraceNotFound(f"{redacted(url)} doesn't exist.", "Check the address.")
     return TraceUnreadable(f"{redacted(url)} can't be read: {reason(error)}.", "Check the address and your access.")
-
-
-def state_of(url: str) -> str:
-    """Return a text that changes with a file: its size and etag or modification time; empty where unknown."""
-    try:
-        storage, address = opened(url)
-        info = storage.info(address.path)
-    except Exception:  # who reads it says why it can't be
-        return ""
-    token = next((info[key] for key in _TOLD_BY if info.get(key)), None)
-    return "" if token is None else f"{info.get('size')} {token}"

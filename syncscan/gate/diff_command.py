@@ -11,7 +11,7 @@ from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.output import deliver, drawn, refuse, say, warn
 from syncscan.cli.result_options import result_options
 from syncscan.errors import UsageError
-from syncscan.fleet.job import fleet_from, is_saved
+from syncscan.gate.job_given import is_job, job_of
 
 if TYPE_CHECKING:
     from syncscan.gate.differences import Diff
@@ -51,7 +51,7 @@ def command(
     from syncscan import gate
 
     named = _sides(states, before, after)
-    of_job = fleet or all(map(is_saved, named))
+    of_job = all(is_job(fleet, side) for side in named)
     sides = (_jobs if of_job else _recordings)(named, analysis_options, output, force)
     comparison = gate.diff(*sides)
     deliver(_render(comparison, sides, form, output), output, force)
@@ -76,7 +76,7 @@ def _recordings(
 
 def _jobs(named: Sides, analysis_options: AnalysisOptions, output: str | None, force: bool) -> list[Fleet]:
     refuse(output, force, *named[0], *named[1])
-    return [fleet_from(side, analysis_options) for side in named]
+    return [job_of(side, analysis_options) for side in named]
 
 
 def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> Sides:

@@ -102,7 +102,6 @@ VALUES = {
     "start_at": "7",
     "step_ms": "15",
     "steps": "none",
-    "store": "kept",
     "trace": "t.json",
     "viewer": "perfetto",
     ("diff", "fail_on"): "new",

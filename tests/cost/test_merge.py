@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from syncscan import pretend_gpu
 from syncscan.api import analyze_trace
 from syncscan.model.duration import within
 from syncscan.model.finding import Finding, Severity
@@ -220,6 +219,8 @@ def test_what_reads_other_values_is_not_reported(finding: Finding) -> None:
 def dry(read: Any, steps: int = 2, reads: int = 9) -> Finding:
     """Return the findings of a dry run of steps that read so many times at one line."""
     import torch
+
+    pretend_gpu = pytest.importorskip("syncscan.dryrun.pretend").pretend_gpu
 
     def step(number: int) -> None:
         lengths = torch.tensor([3, 5 + number, 4], device="cuda")

@@ -62,7 +62,7 @@ def test_the_name_of_a_saved_job_makes_it_one(saved: Path, tmp_path: Path) -> No
     assert isinstance(error("fleet", saved, "-o", tmp_path / "x.fleet.json", "--format", "csv"), UsageError)
 
 
-@pytest.mark.parametrize("option", [("--store", "d"), ("--jobs", "2"), ("--scheduler", "tcp://h:1")])
+@pytest.mark.parametrize("option", [("--jobs", "2"), ("--scheduler", "tcp://h:1")])
 def test_what_is_of_reading_traces_means_nothing_of_a_saved_job(saved: Path, option: tuple[str, str]) -> None:
     """It is named."""
     refused = error("fleet", saved, *option)
@@ -88,14 +88,12 @@ def test_traces_are_read_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> 
         return damaged()
 
     monkeypatch.setattr(syncscan.fleet, "analyze_fleet", analyze_fleet, raising=False)
-    result = run(
-        "--max-memory", "1G", "fleet", "a", "s3://b/*.gz", "--store", "d", "--jobs", "3", "--steps", "scope:it*"
-    )
+    result = run("--max-memory", "1G", "fleet", "a", "s3://b/*.gz", "--jobs", "3", "--steps", "scope:it*")
     assert result.exit_code == 0
     assert "Traces left out\n  job/rank4.json.gz" in result.stdout
     del given["progress"]
     assert given == {
-        "where": ("a", "s3://b/*.gz"), "out": "d", "jobs": 3, "scheduler": None, "max_memory": 10**9, "step_ms": None,
+        "where": ("a", "s3://b/*.gz"), "jobs": 3, "scheduler": None, "max_memory": 10**9, "step_ms": None,
         "step_scope": "it*", "steps": "auto", "source_roots": (),
     }  # fmt: skip
 

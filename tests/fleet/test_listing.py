@@ -8,9 +8,6 @@ import pytest
 
 from syncscan.errors import TraceNotFound
 from syncscan.fleet.listing import find
-from syncscan.fleet.store import Store
-from syncscan.fleet.worker import outcome_of
-from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import rank_trace, write_ranks
 
 
@@ -30,17 +27,6 @@ def test_traces_in_a_folder_for_each_node(tmp_path: Path) -> None:
     """Found when the folder itself has none."""
     paths = [write_ranks(tmp_path / node, 1)[0] for node in ("node0", "node1")]
     assert find(str(tmp_path)) == paths
-
-
-def test_stored_ranks_are_a_job_where_no_trace_is(tmp_path: Path) -> None:
-    """So that a job can be told again when its traces are gone; beside traces they are none."""
-    (trace,) = write_ranks(tmp_path / "job", 1)
-    store = Store(tmp_path / "job" / "ranks", [trace], {})
-    store.put(trace, decoded(outcome_of(trace, {}, None).rank))
-    assert find(str(tmp_path)) == [trace]
-    Path(trace).unlink()
-    (stored,) = find(str(tmp_path))
-    assert Path(stored).name.startswith("rank0-")
 
 
 def test_nothing_there_is_reported(tmp_path: Path) -> None:

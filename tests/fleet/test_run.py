@@ -1,4 +1,4 @@
-"""A job's traces are read by processes of this machine, which may be killed; what is stored isn't read again."""
+"""A job's traces are read by processes of this machine, which may be killed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _known() -> Iterator[None]:
 
 
 def test_a_killed_process_and_a_damaged_trace_cost_themselves_alone(tmp_path: Path) -> None:
-    """The others' ranks are those that they have by themselves, and are stored; the next time only the rest is read."""
+    """The others' ranks are those that they have by themselves."""
     first, last = write_ranks(tmp_path / "job")
     deadly, damaged = tmp_path / "job" / "deadly.json", tmp_path / "job" / "damaged.json"
     os.mkfifo(deadly)
@@ -63,25 +63,12 @@ def test_a_killed_process_and_a_damaged_trace_cost_themselves_alone(tmp_path: Pa
     paths, messages = [first, str(deadly), str(damaged), last], []
     killer = threading.Thread(target=kill_reader, args=(deadly, pool.TIMES_KILLED))
     killer.start()
-    ranks, unread = run(paths, store=tmp_path / "out", jobs=1, progress=lambda *how: messages.append(how))
+    ranks, unread = run(paths, jobs=1, progress=lambda *how: messages.append(how))
     killer.join()
     assert ranks == [decoded(outcome_of(path, {}, None).rank) for path in (first, last)]
     assert [u.path for u in unread] == [str(deadly), str(damaged)]
     assert "SIGKILL" in unread[0].reason
     assert messages == [(1, 0, 4, first), (2, 1, 4, str(damaged)), (3, 1, 4, last), (4, 2, 4, str(deadly))]
-    again: list[object] = []
-    assert run([first, last], store=tmp_path / "out", progress=lambda *how: again.append(how))[0] == ranks
-    assert len(again) == 2
-    stored = sorted(str(path) for path in (tmp_path / "out").iterdir())
-    assert run(stored) == (ranks, [])
-
-
-def test_what_was_stored_is_taken_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where none can be started."""
-    paths = write_ranks(tmp_path / "job")
-    before, _ = run(paths, store=tmp_path / "out", jobs=1)
-    monkeypatch.setattr(pool, "outcomes", None)
-    assert run(paths, store=tmp_path / "out") == (before, [])
 
 
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from syncscan.api import analyze, analyze_trace
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, DeviceTime
-from syncscan.viewers.annotate.tracks import added_events
 from syncscan.whatif import Projector
 from syncscan.whatif.bound import unsettled, without_replay
 from tests.builder import TraceBuilder
@@ -242,8 +241,9 @@ def test_every_format_says_what_the_trace_lacks(form: str) -> None:
 
 def test_a_step_in_trace_view_says_what_bounds_it() -> None:
     """A click on a step of the annotated copy shows the verdict, the reason and the estimate."""
+    tracks = pytest.importorskip("syncscan.viewers.annotate.tracks")
     analysis = analysis_of(many_ops(700))
-    drawn = [json.loads(text) for text in added_events(analysis)]
+    drawn = [json.loads(text) for text in tracks.added_events(analysis)]
     (messages,) = {event["args"]["reason"] for event in drawn if event.get("cat") == "syncscan_step"}
     assert messages.startswith(analysis.step.reason)
 
