@@ -44,7 +44,7 @@ def click_commands() -> dict[str, click.Command]:
 NEEDS = [(n, need) for n, c in click_commands().items() for need in getattr(c.callback, "needs", ())]
 
 
-@each(("command", "need"), NEEDS, ids=lambda v: v if isinstance(v, str) else f"{v.option}-{v.other}")
+@each(("command", "need"), NEEDS, ids=lambda case: f"{case[0]} {case[1].option}-{case[1].other}")
 def test_an_option_without_what_it_needs_is_an_error(command: str, need: Need) -> None:
     """Both are named, before anything is read; and with what it needs it isn't one."""
     click_command = click_commands()[command]

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from syncscan.model.check import Limit, Rules
 
 from syncscan import gate
 from syncscan.gate import check_document
+from syncscan.gate.verdict import Limit, Rules
 from syncscan.report import evidence, render, terminal, whatif_json, whatif_report
 from syncscan.report.front import Front, front_of
 from tests.each import each
