@@ -8,8 +8,7 @@ from typing import Any
 
 from syncscan.model.finding import Severity
 from syncscan.model.fleet import Fleet, JobFinding
-from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
-from syncscan.report.flagged_findings import NOTHING
+from syncscan.report.flagged import NOTHING, FilePosition, Flagged, FlaggedLine
 from syncscan.report.fleet_story import FleetStory, JobFindingText, step_us, story_of
 from syncscan.report.fleet_table import COLUMNS, fleet_rows
 from syncscan.report.phrases import sentences

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from syncscan.gate.verdict import CheckVerdict, Violation
 from syncscan.model.finding import Finding, Severity
-from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
-from syncscan.report.flagged_findings import flagged_race, place_of
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_race, place_of
 from syncscan.report.phrases import certainty, chain, places, sentences, waiting_time, what
 from syncscan.report.races import lines
 from syncscan.report.units import times

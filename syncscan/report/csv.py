@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.report.flagged import Flagged
-from syncscan.report.flagged_findings import flagged_findings
+from syncscan.report.flagged import Flagged, flagged_findings
 from syncscan.report.shown_names import shown
 
 

@@ -1,4 +1,4 @@
-"""Flagged lines and the sentences beside them, from which SARIF, GitHub, JUnit and CSV reports are rendered.
+"""Flagged lines, from which SARIF, GitHub, JUnit and CSV reports are rendered, and those of an analysis.
 
 Texts are as in the trace or source: each renderer escapes them, and leaves out what its format can't express.
 """
@@ -10,8 +10,28 @@ from typing import Any
 
 import msgspec
 
-from syncscan.model.finding import Severity
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Confidence, Finding, Severity, Source
 from syncscan.model.fix import SourceEdit
+from syncscan.model.race import Race
+from syncscan.model.step import StepSummary
+from syncscan.report import races, suggested_fix
+from syncscan.report.finding_table import COLUMNS, finding_rows, race_row
+from syncscan.report.front import Front, front_of
+from syncscan.report.phrases import (
+    USES,
+    certainty,
+    chain,
+    in_library,
+    line,
+    measured,
+    places,
+    projected,
+    sentences,
+    what,
+)
+from syncscan.report.story import story_of
+from syncscan.version import __version__
 
 
 class FilePosition(msgspec.Struct, frozen=True):
@@ -91,3 +111,133 @@ class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     facts: Mapping[str, Any] = {}
     """Facts for programs about the whole."""
+
+
+NOTHING = FlaggedLine(
+    rule="", severity=Severity.INFO, title="", message="", group="syncscan", name="no host-device syncs"
+)
+"""The test that passes where no sync was found."""
+
+
+def flagged_findings(analysis: Analysis) -> Flagged:
+    """Return the findings that an analysis shows, in order, with its verdict and advice."""
+    s, story, path = analysis.step, story_of(analysis), analysis.trace.info.path
+    findings = analysis.shown.findings
+    rows = finding_rows(findings, path, s.waits_withheld)
+    front = front_of(analysis)
+    conclusion = (front.verdict, front.together, *front.advice, front.races, front.hidden)
+    return Flagged(
+        path=path,
+        lines=(
+            *(flagged_race(race, path) for race in analysis.races),
+            *(_line(f, s, row) for f, row in zip(findings, rows, strict=True)),
+        ),
+        columns=tuple(COLUMNS),
+        passed=NOTHING,
+        closing=conclusion,
+        output=sentences(*conclusion, *story.warnings),
+        took_us=s.wait_us,
+        properties=_properties(s, front.verdict),
+        notifications=tuple(("warning", text) for text in (*story.lacking, *story.warnings)),
+        facts=_facts(s, front, story.steps_found),
+    )
+
+
+def place_of(source: Source | None) -> FilePosition | None:
+    return FilePosition(source.file, line(source)) if source else None
+
+
+def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
+    library = f"It happens in {in_library(f)}" if f.in_library else ""
+    doubt = "" if f.source is None or f.source.exact else f"The line is uncertain: {certainty(f.source)}"
+    message = sentences(f"{what(f)} {measured(f, step)}", library, projected(f, step), f.fix, doubt)
+    inside = " > ".join(f.scope) or (f.source.function if f.source else "") or " > ".join(chain(f))
+    return FlaggedLine(
+        rule=f.rule,
+        severity=f.severity,
+        title=f.title,
+        message=message,
+        place=place_of(f.source),
+        rule_name=f.name,
+        rule_help=f"{f.fix} Fine: {f.when_fine}",
+        tags=("performance", f.cause.value.lower()),
+        summary=f"{f.title}: {message}",
+        inside=(inside, "function" if f.source and not f.scope else "member"),
+        called_from=place_of(f.called_from),
+        fingerprints={"syncscanFindingId/v1": f.id},
+        figures=_figures(f),
+        name=f"{what(f)} [{f.id}]",
+        group=f.source.file if f.source else " > ".join(f.scope) or "syncscan",
+        took_us=f.wait_us,
+        cost=f"{f.title}: {measured(f, step)}",
+        details=_details(f, step),
+        rows=(row,),
+        changes=((suggested_fix.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
+    )
+
+
+def flagged_race(race: Race, path: str) -> FlaggedLine:
+    """Return a race as a flagged line, at its later line."""
+    lines = races.lines(race)
+    message = sentences(f"{lines}, {race.count} times", race.why, race.fix)
+    return FlaggedLine(
+        rule=race.kind.value,
+        severity=Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM,
+        title=race.title,
+        message=message,
+        place=FilePosition(race.second.file, race.second.line) if race.second.file else None,
+        rule_help=f"{race.why} {race.fix}",
+        tags=("correctness", "race"),
+        summary=f"{race.title}: {message}",
+        inside=(race.second.function, "function"),
+        fingerprints={"syncscanRaceId/v1": race.id},
+        figures={"count": race.count},
+        name=f"{race.kind.value} in {race.second} [{race.id}]",
+        group=race.second.file,
+        cost=f"{race.title}: {lines}",
+        details=(f"why: {race.why}", f"instead: {race.fix}"),
+        rows=(race_row(race, path),),
+    )
+
+
+def _details(f: Finding, step: StepSummary) -> tuple[str, ...]:
+    source = f.source
+    return (
+        f"{places(f)} {certainty(source) if source else ''}".rstrip(),
+        f"chain: {' > '.join(chain(f))}",
+        projected(f, step),
+        f"why: {f.why}",
+        f"instead: {f.fix}",
+        f"safe to remove: {USES[f.value]}",
+        f"fine: {f.when_fine}",
+    )
+
+
+def _figures(f: Finding) -> dict[str, Any]:
+    figures: dict[str, Any] = {
+        "cause": f.cause.value,
+        "confidence": f.confidence.value,
+        "phase": f.phase.value,
+        "owner": f.owner,
+        "value": f.value.value,
+        "per_step": f.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+    }
+    if f.recoverable_us is not None:
+        figures |= {name: getattr(f, name) for name in ("recoverable_us", "recoverable_range_us", "moved_us")}
+    return figures
+
+
+def _properties(s: StepSummary, verdict: str) -> Mapping[str, str]:
+    values = {"syncscan": __version__, "bound": s.bound.value, "verdict": verdict}
+    if s.observed_us:
+        values |= {"observed_us": f"{s.observed_us:.3f}", "wait_us": f"{s.wait_us:.3f}"}
+    if s.recoverable_us is not None:
+        values["recoverable_us"] = f"{s.recoverable_us:.3f}"
+    return values
+
+
+def _facts(s: StepSummary, front: Front, steps_found: str) -> Mapping[str, Any]:
+    step = {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": front.verdict, "reason": s.reason}
+    return {"step": step, "stepsFound": steps_found, "hidden": front.hidden}

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
-from syncscan.report.flagged import FilePosition, Flagged
-from syncscan.report.flagged_findings import flagged_findings
+from syncscan.report.flagged import FilePosition, Flagged, flagged_findings
 from syncscan.report.phrases import sentences
 from syncscan.report.shown_names import shown
 

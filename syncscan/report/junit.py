@@ -9,8 +9,7 @@ from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
-from syncscan.report.flagged import Flagged, FlaggedLine
-from syncscan.report.flagged_findings import flagged_findings
+from syncscan.report.flagged import Flagged, FlaggedLine, flagged_findings
 from syncscan.report.shown_names import shown
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)

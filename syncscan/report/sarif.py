@@ -12,8 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.fix import SourceEdit
 from syncscan.model.json_text import indented
-from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
-from syncscan.report.flagged_findings import flagged_findings
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_findings
 from syncscan.report.shown_names import shown
 from syncscan.version import __version__
 
