@@ -127,8 +127,9 @@ def british(text: str) -> list[str]:
 
 SHARED_TYPES = {"CaptureCallback"}
 """Names of types that occur twice on purpose: one callback per framework, imported from its own module."""
-SHARED_SUBJECTS = {"api", "races", "warned", "remedies", "compile_breaks", "dry_run"}
-"""Subjects of files in several rooms that are neither a value of `model`, nor a command, nor a call that syncs."""
+SHARED_SUBJECTS = {"api", "races", "warned", "remedies", "compile_breaks", "dry_run", "room", "document", "github"}
+"""Subjects of files in several rooms that are neither a value of `model`, nor a command, nor a call that syncs: what a
+room offers, and its JSON."""
 
 
 def types_by_name(paths: Iterator[Path]) -> dict[str, list[Path]]:
