@@ -73,14 +73,12 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 
     gains: bool
     """Whether removing them gains anything."""
-    sentence: str
-    """The step's limit then, or why nothing is gained and what to try instead, as a sentence."""
-    beside: str
-    """That sentence without the advice, for use where another change gains; empty where the verdict suffices."""
     after: Bound | None = None
     """The step's limit without its syncs; None where removing them gains nothing."""
     device_share: float = 0.0
     """Fraction of that step in which the device is busy."""
+    first_use: str = ""
+    """Which calls that are made once take most of the recorded steps, with the advice; empty where none do."""
 
 
 class StepSummary(msgspec.Struct, frozen=True):

@@ -65,6 +65,10 @@ def behind_it(analysis: Analysis) -> Iterator[Block]:
     yield from phases(story)
     yield from details(story, analysis.step)
     yield from in_states(analysis)
+    if obstacles := states.in_the_way(analysis, removed=False):
+        yield Sentence(obstacles)
+    if story.run_sentence:
+        yield Sentence(story.run_sentence)
     yield from about(analysis, story)
 
 
@@ -128,6 +132,7 @@ def about(analysis: Analysis, story: Story) -> Iterator[Block]:
     yield Heading("About this recording")
     yield Sentence(_recorded(analysis))
     yield Sentence(story.steps_found, "dim")
+    yield from (Sentence(sentence, "warn") for sentence in story.lacking)
     yield from (Sentence(f"warning: {warning}", "warn") for warning in story.warnings[:10])
 
 
@@ -208,6 +213,8 @@ def _waits(waits: str) -> tuple[Words, ...]:
 
 
 def host_time(story: Story) -> Iterator[Block]:
+    if story.host_sentence:
+        yield Sentence(story.host_sentence)
     if story.host_tables:
         tables = (block for table in story.host_tables for block in (Heading(table.title, 3), _grid(table)))
         yield Fold(host.TITLE, (*tables, *(Sentence(note, "dim") for note in story.host_notes)))

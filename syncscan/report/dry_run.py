@@ -84,12 +84,6 @@ def ranking(analysis: Analysis) -> str:
     return f"Sorted by individual savings in {_name(analysis.likeness)}; findings that aren't in it come last."
 
 
-def title(analysis: Analysis) -> str:
-    if analysis.likeness is None:
-        return "What to change, the most frequent first"
-    return "What to change, by individual savings in the recording"
-
-
 def steps(analysis: Analysis) -> str:
     """Return what counts as a step, and what only the recording has."""
     count = len(analysis.trace.steps)

@@ -125,7 +125,8 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     findings = analysis.shown.findings
     rows = finding_rows(findings, path, s.waits_withheld)
     front = front_of(analysis)
-    conclusion = (front.verdict, front.together, *front.advice, front.races, front.hidden)
+    doubt = "" if front.sure == "yes" else front.why_sure
+    conclusion = (front.verdict, front.together, *front.advice, front.races, doubt, front.hidden)
     return Flagged(
         path=path,
         lines=(

@@ -648,6 +648,8 @@ def _sureness(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | 
         return ("partly", "Some ops weren't recognized.") if gaps else ("yes", "Every op that ran was recognized.")
     if lacks := [s for s in analysis.integrity.sentences() if s]:
         return "no", lacks[0]
+    if analysis.step.outlook and analysis.step.outlook.first_use:
+        return "no", f"{analysis.step.outlook.first_use}."
     if analysis.step.bound is Bound.UNKNOWN:
         return "no", "Nothing could be projected."
     doubt = timed_steps.uncertainty(analysis)

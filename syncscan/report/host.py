@@ -16,7 +16,6 @@ from syncscan.model.finding import Phase
 from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
-from syncscan.model.step import Bound
 from syncscan.report.shown_names import shown
 from syncscan.report.timed_steps import known_within, uncertainty
 from syncscan.report.units import duration, part_of, percent
@@ -59,13 +58,6 @@ class TextTable(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
     """Rows that are left out."""
-
-
-def leads(analysis: Analysis) -> bool:
-    """Return whether the first screen shows the host's time: the host is the limit, or nothing else is known."""
-    if analysis.step.bound is Bound.HOST:
-        return bool(sentence(analysis))
-    return analysis.step.bound is Bound.UNKNOWN and analysis.host_time.sampled is not None
 
 
 def sentence(analysis: Analysis) -> str:

@@ -150,7 +150,7 @@ def _notes(first: Front, story: Story) -> Iterator[str]:
         yield f"If {first.if_compiled}"
     if first.then:
         yield f"Then: {first.then}"
-    yield from filter(None, (first.races, story.hidden))
+    yield from filter(None, (first.races, first.hidden))
 
 
 def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> Iterator[tuple[str, str, str, bool]]:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
+from syncscan.model.finding import Finding
 from syncscan.model.habit import Habit
-from syncscan.report.phrases import whereabouts
-from syncscan.report.remedies import RemedyText
-from syncscan.report.story import Story, story_of
+from syncscan.report.phrases import real, whereabouts
+from syncscan.report.remedies import RemedyText, describe
 
 SHOWN = 8
 """Possible meanings of a name that an error lists."""
@@ -43,18 +42,18 @@ def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
 
 
 def _number_parts(analysis: Analysis, number: int) -> tuple[Part, ...]:
-    entries = _entries(analysis, story_of(analysis))
+    entries = _entries(analysis)
     if not 1 <= number <= len(entries):
         hint = f"Its last number is {len(entries)}." if entries else "It lists nothing."
         raise UsageError(f"There is no number {number} in the report of {_path(analysis)}.", hint)
     return tuple(entries[number - 1])
 
 
-def _entries(analysis: Analysis, story: Story) -> list[Sequence[Part]]:
+def _entries(analysis: Analysis) -> list[Sequence[Part]]:
     """Return the findings or habit under each number of the list of changes; without one, each finding."""
-    if story.remedies:
-        return [_members(analysis, remedy) for remedy in story.remedies]
-    return [[finding.of] for finding in story.findings if finding.severity is not Severity.INFO]
+    if entries := describe(analysis):
+        return [_members(analysis, remedy) for remedy in entries]
+    return [[finding] for finding in real(analysis.shown.findings)]
 
 
 def _members(analysis: Analysis, remedy: RemedyText) -> Sequence[Part]:

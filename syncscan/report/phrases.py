@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
+from syncscan.facts.period import earlier_work, later_work, step_intervals, window
 from syncscan.facts.profiler_work import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
@@ -38,39 +38,6 @@ many times as long."""
 def real(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings that aren't intended waits: those above `info`."""
     return [f for f in findings if f.severity is not Severity.INFO]
-
-
-def summary(analysis: Analysis) -> str:
-    waiting, s = real(analysis.findings), analysis.step
-    if not waiting:
-        return "No host-device syncs found."
-    places = "1 place blocks the host" if len(waiting) == 1 else f"{len(waiting)} places block the host"
-    often = times(sum(f.per_step for f in waiting))
-    if s.waits_withheld:
-        return f"{places} {often}; how long can't be measured."
-    waits = f"{places} {often}, for {share(s.wait_us, s)}{_before(analysis)}"
-    if s.recoverable_us is None:
-        return f"{waits}."
-    them = "it" if len(waiting) == 1 else "them"
-    return f"{waits}; removing {them} saves {_saving_text(s, s.recoverable_us)}."
-
-
-def _before(analysis: Analysis) -> str:
-    """Return how long the host waits for launches from before the first step, a clause; empty where that's little."""
-    us = sum(end - begin for _, begin, end in left_out_before(analysis.trace)) / 1e3
-    if us <= ACROSS * analysis.step.observed_us:
-        return ""
-    return f", and once for {duration(us)} for work launched before the first step"
-
-
-def _saving_text(s: StepSummary, us: float) -> str:
-    """Return a saving in words: `430 µs (9%; up to 570 µs)`."""
-    replayed_us, limits = replayed(s), s.recoverable_range_us
-    doubt = f"; {spread(limits, replayed_us)}" if limits else ""
-    if measurable(us, replayed_us):
-        return f"{within(us, limits)} ({percent(us, replayed_us)}{doubt})"
-    most = f" ({spread(limits, replayed_us)})" if limits and measurable(limits[1], replayed_us) else ""
-    return f"{saving(us, replayed_us, limits)}{most}"
 
 
 def steps_found(analysis: Analysis) -> str:

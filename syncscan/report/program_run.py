@@ -57,14 +57,6 @@ def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
     )
 
 
-def leads(analysis: Analysis) -> bool:
-    """Return whether the first screen mentions the run: the recorded steps don't represent nearly all of it."""
-    run = analysis.run
-    if run is None or run.steps_share is None:
-        return bool(_inside(analysis)) or (run is not None and run.mean_us is None and bool(run.phases))
-    return run.steps_share < 1 - WORTH or bool(_apart(analysis)) or bool(_inside(analysis))
-
-
 def gain_share(analysis: Analysis) -> float | None:
     """Return the fraction of the run's time that removing all recorded syncs would save; None where unknown."""
     run = analysis.run

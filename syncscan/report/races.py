@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence
 from syncscan.model.race import Race, RaceKind
 
 TITLE = "Races: results may be wrong, by timing"
 SHOWN = 10
 """Races that a report lists unasked; JSON has them all."""
-
-
-def sentence(analysis: Analysis) -> str:
-    count = len(analysis.races)
-    if not count:
-        return ""
-    return (
-        "1 race: results may be wrong, by timing." if count == 1 else f"{count} races: results may be wrong, by timing."
-    )
 
 
 def lines(race: Race) -> str:

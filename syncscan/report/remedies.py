@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
-from syncscan.report import dry_run, states
+from syncscan.report import dry_run
 from syncscan.report.phrases import (
     UNTIMED,
     figure,
@@ -21,15 +21,12 @@ from syncscan.report.phrases import (
     real,
     replayed,
     saving,
-    sentences,
     spread,
     waited,
     whereabouts,
 )
 from syncscan.report.units import within
 
-SHOWN = 5
-"""Remedies that a report lists by default."""
 WORST = 3
 """Findings that replace remedies where nothing could be projected."""
 PLACES = 3
@@ -64,23 +61,12 @@ class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
     """Gain in words, e.g. `432 µs (9%)`; the cost where the gain isn't projected."""
     doubt: str
     """Range of the gain, what remains of it after the entries above, and the confidence."""
-    left: str
-    """The part of `doubt` for the shortest report: no saving alone, or a different one after the entries above."""
     fix: str
-    pair: str = ""
-    """The sentence on what removing syncs and launching another way come to, where they go together."""
-    launches: str = ""
-    """How the step launches then."""
 
     @property
     def name(self) -> str:
         """The change and its place."""
         return f"{self.what} ({self.where})" if self.where else self.what
-
-    @property
-    def sentence(self) -> str:
-        """What, where and how much, on one line."""
-        return f"{self.number}. {self.name}: {self.saves}, {self.doubt}."
 
 
 def describe(analysis: Analysis) -> tuple[RemedyText, ...]:
@@ -105,9 +91,8 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
     more = f", and {len(members) - 1} more, removed together" if len(members) > 1 else ""
     fixes = [habit.advice.fix] if habit else [f.fix for _, f in members]
-    pair = ""
     if remedy.launches and analysis.states:
-        more, pair = "", states.sentence(analysis.states, [f for _, f in members])
+        more = ""
         fixes = [*fixes[:1], f'Then torch.compile(model, mode="{remedy.launches}").']
     return RemedyText(
         number=number,
@@ -119,10 +104,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         basis=remedy.basis,
         saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step), remedy.range_us),
         doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
-        left=_left_of(remedy, [f for _, f in members], replayed(analysis.step)),
         fix=_together(list(dict.fromkeys(fixes))),
-        pair=pair,
-        launches=remedy.launches,
     )
 
 
@@ -150,7 +132,6 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         basis=None,
         saves=saves,
         doubt=doubt,
-        left="",
         fix=f.fix,
     )
 
@@ -177,16 +158,6 @@ def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: flo
     return "; ".join(part for part in doubts if part)
 
 
-def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
-    """Return what remains of a remedy's saving after the fixes above, where it measurably differs."""
-    if remedy.basis is Basis.UPPER_BOUND:
-        return "not projected"
-    changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
-    alone = "" if remedy.launches else _alone(members, step_us)
-    doubts = [f"{_left(remedy)} after the fixes above" if changed else "", alone, _sureness(remedy)]
-    return "; ".join(part for part in doubts if part)
-
-
 def _sureness(remedy: Remedy) -> str:
     """Return how sure the cause is: `likely` for a medium confidence; empty for a high one."""
     sureness = {Confidence.HIGH: "", Confidence.MEDIUM: "likely"}
@@ -204,41 +175,3 @@ def _alone(members: Sequence[Finding], step_us: float) -> str:
 
 def _left(remedy: Remedy) -> str:
     return within(remedy.after_us, remedy.range_us) if remedy.after_us else "nothing measurable"
-
-
-def stop(analysis: Analysis) -> str:
-    """Return from where on changes aren't worth making; empty where nothing is left, or what is left isn't little.
-
-    Little is what two measurements of a step can't tell apart, by the replay, of all that is left together.
-    """
-    step, listed = analysis.step, analysis.remedies
-    gains = [r.alone_us if r.after_us is None else r.after_us for r in listed]
-    if step.recoverable_us is None or any(habit.gain is None for habit in analysis.habits):
-        return ""
-    covered = {id for r in listed for id in r.findings}
-    unlisted_us = max(0.0, step.recoverable_us - sum(us for us, r in zip(gains, listed, strict=True) if r.findings))
-    step_us = replayed(step)
-    small = (k for k in range(len(listed) + 1) if not measurable(sum(gains[k:]) + unlisted_us, step_us))
-    count = next(small, 0)
-    unlisted = [f for f in real(analysis.findings) if f.id not in covered]
-    left = len(unlisted) + sum(max(1, len(r.findings)) for r in listed[count:])
-    if not count or not left:
-        return ""
-    nothing = saving(0.0, step_us)
-    rest = f"{left} changes save {nothing} in total" if left > 1 else f"change saves {nothing}"
-    after = "" if count == len(listed) else f"After the first {f'{count} changes' if count > 1 else 'change'}, "
-    return f"{after}{'the' if after else 'The'} other {rest}: stop there."
-
-
-def title(remedies: Sequence[RemedyText]) -> str:
-    """Return the list's heading: what it is sorted by, where that was measured."""
-    first = remedies[0] if remedies else None
-    if first and first.alone_us is None:
-        return "What to change" if first.saves == UNTIMED else "What to change, by cost"
-    return "What to change, by individual savings" if len(remedies) > 1 else "What to change"
-
-
-def in_words(remedies: Sequence[RemedyText]) -> list[str]:
-    """Return the first remedies as sentences, the first with its fix."""
-    listed = [sentences(r.sentence, r.fix if r.number == 1 else "") for r in remedies[:SHOWN]]
-    return [*listed, f"… and {len(remedies) - SHOWN} more."] if len(remedies) > SHOWN else listed

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
 from syncscan.model.states import (
     COMPILE,
     EAGER,
@@ -19,7 +18,7 @@ from syncscan.model.states import (
     standing,
 )
 from syncscan.report.phrases import measurable
-from syncscan.report.units import duration, percent, range_of, within
+from syncscan.report.units import percent, range_of, within
 
 COMPILED = {
     "eager": "as it is",
@@ -41,50 +40,6 @@ class StateText(msgspec.Struct, frozen=True):
     between: str
     change: str
     """Against the step as it is."""
-
-
-def sentence(states: States, breaking: Sequence[Finding]) -> str:
-    """Return what syncs and a compile come to together, and what either does alone; `breaking` are the pair's syncs."""
-    pair = states.pair
-    if pair is None:
-        return ""
-    several = _count(breaking) != 1
-    return (
-        f"{_these(breaking)}, and {'keep' if several else 'keeps'} {_function(breaking)} from being compiled:"
-        f" removed and {COMPILED[pair.launches]} the step takes"
-        f" {within(pair.us, pair.range_us)} ({range_of(pair.range_us)}) instead of {duration(states.baseline_us)};"
-        f" {_either(states, 'removing them' if several else 'removing it')}."
-    )
-
-
-def _count(breaking: Sequence[Finding]) -> int:
-    return round(sum(f.per_step for f in breaking))
-
-
-def _these(breaking: Sequence[Finding]) -> str:
-    count, waits = _count(breaking), sum(f.wait_us for f in breaking)
-    name = "sync" if count == 1 else "syncs"
-    return f"{'This' if count == 1 else f'These {count}'} {name} {'waits' if count == 1 else 'wait'} {duration(waits)}"
-
-
-def _function(breaking: Sequence[Finding]) -> str:
-    first = breaking[0]
-    name = first.source.function if first.source else ""
-    module = first.module[-1] if first.module else ""
-    full = ".".join(part for part in (module, name) if part)
-    return f"`{full}`" if full else "the network"
-
-
-def _either(states: States, removing: str) -> str:
-    base = states.baseline_us
-    syncs, compiled = (measurable(us, base) and us >= LOSES * base for us in states.alone_us)
-    if not syncs and not compiled:
-        return "either alone gains nothing"
-    gains = [
-        f"{name} alone {f'saves {duration(us)}' if much else 'gains nothing'}"
-        for name, us, much in zip((removing, "compiling"), states.alone_us, (syncs, compiled), strict=True)
-    ]
-    return ", ".join(gains)
 
 
 def in_the_way(analysis: Analysis, removed: bool) -> str:

@@ -29,15 +29,6 @@ def known_within(us: float, within: float) -> str:
     return f"about {duration(us, 1)}" if within >= ROUGH else duration(us, 2)
 
 
-def step_time(analysis: Analysis) -> str:
-    """Return a step's time for a headline: `60.2 ms (46.1 ms unprofiled)`; the mean first where steps are unsteady."""
-    recorded, mean = duration(analysis.step.observed_us), mean_us(analysis)
-    if mean:
-        return f"{known_within(mean, NOISY)} on average (unsteady; {recorded} in the trace)"
-    known = unprofiled(analysis)
-    return f"{recorded} ({known} unprofiled)" if known else recorded
-
-
 def sentence(analysis: Analysis) -> str:
     """Return how far the timed steps scatter; empty unless by more than their median."""
     timed, mean = _timed(analysis), mean_us(analysis)

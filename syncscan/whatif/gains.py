@@ -69,7 +69,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         step,
         recoverable_us=max(0.0, together.saving_us),
         recoverable_range_us=together.saving_range_us,
-        outlook=outlook(bool(removable), together, step, _first_use(projector)),
+        outlook=outlook(together, _first_use(projector)),
     )
     return Gains(step, ranked_findings, groups)
 

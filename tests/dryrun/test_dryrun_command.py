@@ -76,12 +76,12 @@ def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: p
     (tmp_path / "clean.py").write_text(SCRIPT.replace("print(k, loss.item())", "pass"))
     (tmp_path / "called.py").write_text("def step(): pass")
     script, clean, called = (
-        CliRunner().invoke(group, ["dryrun", "--steps", "1", *words]).stdout.splitlines()[-1]
+        CliRunner().invoke(group, ["dryrun", "--steps", "1", *words]).stdout.partition("Next   ")[2].splitlines()[0]
         for words in (["train.py", "--name", "a b"], ["clean.py"], ["called.py:step"])
     )
-    assert script == "Next: syncscan fix train.py --name 'a b'"
-    assert clean == "Next: syncscan profile clean.py"
-    assert called == "Next: syncscan profile train.py"
+    assert script == "syncscan fix train.py --name 'a b'"
+    assert clean == "syncscan profile clean.py"
+    assert called == "syncscan profile train.py"
 
 
 def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

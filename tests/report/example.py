@@ -42,8 +42,6 @@ STEP = StepSummary(
     recoverable_range_us=(8_100.0, 9_900.0),
     outlook=Outlook(
         gains=True,
-        sentence="Without it the host is the limit.",
-        beside="Without its sync the host is the limit.",
         after=Bound.HOST,
     ),
 )
@@ -365,7 +363,7 @@ def hostile(text: str) -> Analysis:
         title=text, why=text, fix=text, when_fine=text, name=text, call=text, op=text, op_stack=(text,),
         scope=(text,), module=(text,), source=source, called_from=source, thread=text,
     )  # fmt: skip
-    outlook = Outlook(gains=True, sentence=text, beside=text)
+    outlook = Outlook(gains=True, first_use=text)
     step = replace(STEP, reason=text, outlook=outlook, bound=Bound.HOST)
     outcome = analysis(everywhere, step=step, warnings=(text,))
     habit = hostile_habit(text)

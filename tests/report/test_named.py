@@ -11,7 +11,7 @@ from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.report import evidence, markup
 from syncscan.report.named import named
-from syncscan.report.story import story_of
+from syncscan.report.remedies import describe
 from tests.report.example import analysis, hostile, typical
 
 
@@ -22,7 +22,7 @@ def ids(analysis: Analysis, name: str) -> list[str]:
 def test_a_number_is_the_one_of_the_list() -> None:
     """Syncs that go together are one entry, a habit another."""
     a = typical()
-    for entry in story_of(a).remedies:
+    for entry in describe(a):
         assert ids(a, str(entry.number)) == ([entry.habit] if entry.habit else [m.id for m in entry.members])
 
 
@@ -84,7 +84,7 @@ def test_evidence_of_a_habit_says_what_a_reviewer_asks() -> None:
 def test_evidence_of_syncs_that_go_together_has_a_block_each() -> None:
     """Under a line that says what they gain together."""
     a = typical()
-    number, report = next((r.number, r) for r in story_of(a).remedies if len(r.members) > 1)
+    number, report = next((r.number, r) for r in describe(a) if len(r.members) > 1)
     text = evidence.of_named(a, str(number))
     assert text.startswith(f"**{len(report.members)} syncs, to be removed together** ")
     assert all(f"Finding `{member.id}`" in text for member in report.members)
