@@ -31,7 +31,7 @@ UPDATED_S = 2.0
 
 EXPORT = """Also export each window: prometheus:[HOST:]PORT, prometheus:FILE or tensorboard:FOLDER (repeatable)."""
 ON_ALARM = """Run this command on an alarm, with the alarm as JSON on its standard input."""
-OF_A_RUN = ("module", "interval", "out", "prefix", "capture_on_alarm", "on_alarm", "exports", "args")
+OF_A_RUN = ("module", "interval", "out", "prefix", "capture_on_alarm", "on_alarm", "exports")
 
 
 @click.command("watch", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

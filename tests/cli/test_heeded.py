@@ -64,7 +64,7 @@ INSTEAD = {
     ("profile", "module"): ["json.tool"],
     ("check", "update_baseline"): ["t.json", "--baseline", "base.json"],
     ("watch", "module"): ["json.tool"],
-    **{("watch", option): ["program.py"] for option in OF_A_RUN if option not in ("module", "args")},
+    **{("watch", option): ["program.py"] for option in OF_A_RUN if option != "module"},
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],
 }
