@@ -58,7 +58,7 @@ def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, ste
     bubble = sum([o.bubble_ns for o in group]) / steps / 1e3
     worst = group[waits.index(max(waits))]
     d, w = worst.diagnosis, worst.where
-    whole = d.per_statement and w.source is not None  # then the line of a library that waits in it says nothing
+    by_statement = d.per_statement and w.source is not None  # then the line of a library that waits in it says nothing
     return Finding(
         id=f"{key[0]}-{short_id(key)}",  # stable across runs of the same code
         rule=d.rule,
@@ -72,9 +72,9 @@ def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, ste
         scope=w.scope,
         module=w.module,
         source=w.source,
-        called_from=None if whole else w.called_from,
+        called_from=None if by_statement else w.called_from,
         in_loop=w.in_loop,
-        owner="user" if whole else w.owner,
+        owner="user" if by_statement else w.owner,
         phase=w.phase,
         thread=w.thread,
         count=len(group),

@@ -106,10 +106,10 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[str, .
         )
     if len(pids) < 2:
         return trace, (), ()
-    own, *others = pids = tuple(sorted(pids, key=lambda pid: pid != process))
-    more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
-    sentence = f"The trace holds {len(pids)} processes: this report covers process {own} only"
-    lacks = [Lack(f"{sentence} (--process PID chooses another: {', '.join(others[:LISTED])}{more}).")]
+    chosen, *left = pids = tuple(sorted(pids, key=lambda pid: pid != process))
+    more = f" and {len(left) - LISTED} more" if len(left) > LISTED else ""
+    sentence = f"The trace holds {len(pids)} processes: this report covers process {chosen} only"
+    lacks = [Lack(f"{sentence} (--process PID chooses another: {', '.join(left[:LISTED])}{more}).")]
     if share_correlations(trace):
         lacks.append(Lack("Its processes share launch numbers, so work can't be assigned to a process.", True, True))
-    return of_process(trace, own), pids, tuple(lacks)
+    return of_process(trace, chosen), pids, tuple(lacks)

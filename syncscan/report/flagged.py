@@ -53,9 +53,9 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """Cost, reason and advice, for readers who see the title."""
     place: FilePosition | None = None
     rule_name: str = ""
-    """What the rule is about; empty where that is the title."""
+    """The rule's subject; empty where that is the title."""
     rule_help: str = ""
-    """What to do about it, if the rule says it."""
+    """Advice, if the rule has any."""
     tags: tuple[str, ...] = ("performance",)
     summary: str = ""
     """The message, for readers who don't see the title."""

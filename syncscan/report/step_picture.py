@@ -45,7 +45,7 @@ class Part(msgspec.Struct, frozen=True):
     begin: float
     end: float
     texts: tuple[str, ...] = ()
-    """What can stand in it, the longest first; the first is also its name on hover."""
+    """Texts that can stand in it, the longest first; the first is also its name on hover."""
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Lane(msgspec.Struct, frozen=True):
     work: tuple[tuple[float, float], ...] = ()
     """When the device works."""
     texts: tuple[str, ...] = ()
-    """What is said of the lane, where it has room."""
+    """A note on the lane, where it has room."""
 
 
 class After(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class StepPicture(msgspec.Struct, frozen=True):
 
     @property
     def spoken(self) -> str:
-        """What the picture shows, in words."""
+        """The picture in words."""
         rows = (f"{lane.name}: {', '.join(p.texts[0] for p in lane.parts if p.texts)}" for lane in self.lanes)
         after = (f"{row.name}: {row.takes}" for row in self.after)
         return "; ".join([f"A step of {duration(self.now_us)}", *(row.removesuffix(": ") for row in rows), *after])
@@ -177,11 +177,11 @@ def between(spans: Sequence[tuple[float, float]], until: float) -> list[tuple[fl
     return [*out, (at, until)] if at < until else out
 
 
-def _in_a_row(took: dict[str, float], whole: str) -> Iterator[Part]:
+def _in_a_row(took: dict[str, float], step: str) -> Iterator[Part]:
     at = 0.0
     for phase, look, names in _PHASES:
         us = took.get(phase.value, 0.0)
-        value = part_of(us, whole) if us else ""
+        value = part_of(us, step) if us else ""
         yield Part(look, at, at + us, (*(f"{name} {value}" for name in names), value))
         at += us
 

@@ -113,7 +113,7 @@ def test_work_of_no_launch_goes_with_its_device() -> None:
 
 
 def test_of_many_processes_the_first_are_named() -> None:
-    """What isn't named is counted."""
+    """Pids that aren't named are counted."""
     t = rank(0, wait=True)
     for number in range(1, 12):
         t.events += [{**event, "pid": event["pid"] + 999 * number} for event in moved(rank(number, wait=False))]

@@ -111,7 +111,7 @@ def test_the_first_change_is_about_what_the_verdict_names() -> None:
 
 
 def test_the_hottest_line_or_op_of_a_host_bound_step_is_named() -> None:
-    """From a quarter of the step on; the verdict has its share."""
+    """It is named from a quarter of the step on; the verdict has its share."""
 
     def named(a: Analysis, f: Front) -> Iterator[str]:
         if f.most and (f.most.share < A_QUARTER or f"{f.most.share:.0%}" not in f.verdict):

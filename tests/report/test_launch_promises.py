@@ -194,7 +194,7 @@ def test_no_report_of_a_recording_promises_more_than_its_states(recording: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("archive", TARS, ids=lambda path: path.stem)
 def test_nor_does_one_of_the_benchmarks_recordings(archive: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """Of pairs of programs before and after a change, which lie in archives."""
+    """The promises are of pairs of programs before and after a change, which lie in archives."""
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     members = sorted(path for path in tmp_path.rglob("*.gz") if path.is_file())

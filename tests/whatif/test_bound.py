@@ -221,7 +221,7 @@ def test_ends_that_agree_need_no_word() -> None:
 
 @each("form", FORMATS)
 def test_every_format_says_the_verdict_and_its_estimate(form: str) -> None:
-    """The same verdict, and that the step's share is an estimate, in the first thing that is read."""
+    """They have the same verdict, and say that the step's share is an estimate, in the first thing that is read."""
     analysis = analysis_of(many_ops(700))
     front = front_of(analysis)
     assert front.verdict.partition(":")[0] in words(analysis, form)
