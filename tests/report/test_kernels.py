@@ -53,8 +53,10 @@ def test_every_format_has_them() -> None:
     """JSON with the whole name."""
     result = device_bound()
     for form in ("text", "markdown", "html"):
-        assert "gemm_kernel" in render(result, form)
-        assert "left to gain on the host" in render(result, form).replace("\n", " ")
+        assert "gemm_kernel" in render(result, form, **({"verbose": True} if form in ("text", "markdown") else {}))
+        assert "left to gain on the host" in render(
+            result, form, **({"verbose": True} if form in ("text", "markdown") else {})
+        ).replace("\n", " ")
     names = [kernel["name"] for kernel in json.loads(render(result, "json"))["kernels"]]
     assert names == ["void at::native::gemm_kernel<float>(float*)", "add"]
 

@@ -28,7 +28,7 @@ def analysis(entry: str = "clip") -> Analysis:
 @each("form", FORMATS)
 def test_both_lines_stand_in_every_format(form: str) -> None:
     """Neither tells enough alone: one says what to change, the other why it waits."""
-    text = render(analysis(), form)
+    text = render(analysis(), form, **({"verbose": True} if form in ("text", "markdown") else {}))
     assert "train.py" in text
     assert "norm.py" in text
 
@@ -50,7 +50,10 @@ def test_a_slice_of_trace_view_has_both_lines() -> None:
 @pytest.mark.parametrize("form", ["markdown", "html", "fragment"])
 def test_a_line_that_only_starts_the_loop_comes_last(form: str) -> None:
     """`Trainer(…).train()` is the line of every finding: the library's tells them apart."""
-    called, in_loop = render(analysis(), form), render(analysis("train"), form)
+    called, in_loop = (
+        render(analysis(), form, **({"verbose": True} if form in ("text", "markdown") else {})),
+        render(analysis("train"), form, **({"verbose": True} if form in ("text", "markdown") else {})),
+    )
     assert "main() in train.py, inside norm() in timm/utils/norm.py" in called
     assert "norm() in timm/utils/norm.py, from main() in train.py" in in_loop
 
