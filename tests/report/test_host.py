@@ -17,14 +17,14 @@ SAID = "Of 14.3 ms: 5.9 forward, 3.1 backward, 2.2 optimizer, 2.2 in between (tr
 FORMATS = ("text", "markdown", "html", "fragment")
 
 
+def options_of(form: str) -> dict[str, bool]:
+    """With its tables, where a report has them only on demand."""
+    return {"verbose": True} if form in ("text", "markdown") else {}
+
+
 def text_of(form: str, of: Host) -> str:
     """A report of a host-bound step, as far as it is words: ends of lines and marks of escaping left out."""
-    return " ".join(
-        render(host_bound(of), form, **({"verbose": True} if form in ("text", "markdown") else {}))
-        .replace("\\", "")
-        .replace("&#39;", "'")
-        .split()
-    )
+    return " ".join(render(host_bound(of), form, **options_of(form)).replace("\\", "").replace("&#39;", "'").split())
 
 
 @pytest.mark.parametrize("form", [*FORMATS, "github"])
@@ -159,7 +159,7 @@ def test_a_hostile_name_is_text(text: str) -> None:
 @pytest.mark.parametrize("form", ["markdown", "fragment", "html", "text"])
 def test_golden(form: str, golden: Callable[[str, str], None]) -> None:
     """The host's report equals its golden file."""
-    report = render(host_bound(), form, **({"verbose": True} if form in ("text", "markdown") else {}))
+    report = render(host_bound(), form, **options_of(form))
     golden(f"host.{form}", report[report.index("Where the host") :].partition("</section>")[0])
 
 

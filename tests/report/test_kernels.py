@@ -14,6 +14,11 @@ from tests.builder import TraceBuilder
 from tests.report.example import typical
 
 
+def options_of(form: str) -> dict[str, bool]:
+    """With its tables, where a report has them only on demand."""
+    return {"verbose": True} if form in ("text", "markdown") else {}
+
+
 def device_bound() -> Analysis:
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
@@ -53,10 +58,8 @@ def test_every_format_has_them() -> None:
     """JSON with the whole name."""
     result = device_bound()
     for form in ("text", "markdown", "html"):
-        assert "gemm_kernel" in render(result, form, **({"verbose": True} if form in ("text", "markdown") else {}))
-        assert "left to gain on the host" in render(
-            result, form, **({"verbose": True} if form in ("text", "markdown") else {})
-        ).replace("\n", " ")
+        assert "gemm_kernel" in render(result, form, **options_of(form))
+        assert "left to gain on the host" in render(result, form, **options_of(form)).replace("\n", " ")
     names = [kernel["name"] for kernel in json.loads(render(result, "json"))["kernels"]]
     assert names == ["void at::native::gemm_kernel<float>(float*)", "add"]
 
