@@ -35,22 +35,16 @@ def test_no_report_speaks_of_costs(dry: Analysis, form: str) -> None:
     text = report.render(dry, form)
     words = " ".join(re.sub(r"<(style|script).*?</\\1>|<[^>]*>", " ", text, flags=re.DOTALL).split())
     assert "2 places would block the host, 3 times per step" in words
-    assert "What to change, the most frequent first" in words
     if form in ("text", "markdown", "fragment"):
         assert not COSTS.search(words), COSTS.search(words)
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_first_screen_fits(dry: Analysis, width: int) -> None:
-    """No line is longer than the terminal, and the table has a row for each place."""
+    """No line is longer than the terminal, and each place that would block has its row."""
     lines = report.render(dry, "text", width=width).splitlines()
     assert max(map(len, lines)) <= width
-    rows = [re.sub(r":[0-9]+ ", " ", line.strip()) for line in lines if re.search(r"· \S+\.py:[0-9]+ ·", line)]
-    assert rows == [
-        "item · test_dry_run.py · 2 times per step",
-        "tolist · test_dry_run.py · once per step",
-        "to-device · test_dry_run.py · 1 time outside of the steps",
-    ]
+    assert sum(bool(re.match(r" \d\. ", line)) for line in lines) == 2
 
 
 def test_a_place_of_the_steps_is_not_reported_again(dry: Analysis) -> None:
@@ -70,7 +64,7 @@ def test_nothing_found_is_no_clean_bill() -> None:
     def verdict(block: object) -> str:
         with syncscan.pretend_gpu() as rec:
             block()  # type: ignore[operator]
-        return report.render(rec.analysis, "text").splitlines()[1].partition(".")[0]
+        return report.render(rec.analysis, "text").splitlines()[2].partition(".")[0]
 
     def launched() -> None:
         torch.ones(2, device="cuda").add(1)
