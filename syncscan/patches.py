@@ -53,6 +53,7 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[
 class _Watcher(MetaPathFinder):
     def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
         self.name, self.action = name, action
+        self._asking = False
 
     def leave(self) -> None:
         if self in sys.meta_path:
@@ -63,15 +64,20 @@ class _Watcher(MetaPathFinder):
     ) -> ModuleSpec | None:
         """Let the other finders locate the module, and append the action to its execution.
 
-        Whoever asks for a spec need not import the module: the watcher stays until that happens.
+        Whoever asks for a spec need not import the module: the watcher stays until that happens. Another finder, such
+        as a second watcher of the same module, may ask all finders in turn, and so this one again.
         """
-        if fullname != self.name:
+        if fullname != self.name or self._asking:
             return None
-        for finder in [finder for finder in sys.meta_path if finder is not self]:
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                self._follow(spec.loader)
-                return spec
+        self._asking = True
+        try:
+            for finder in [finder for finder in sys.meta_path if finder is not self]:
+                spec = finder.find_spec(fullname, path, target)
+                if spec is not None and spec.loader is not None:
+                    self._follow(spec.loader)
+                    return spec
+        finally:
+            self._asking = False
         return None
 
     def _follow(self, loader: Any) -> None:

@@ -59,3 +59,12 @@ def test_a_module_that_is_only_looked_for_is_changed_when_it_is_imported() -> No
         assert module.value == 2
         assert "exec_module" not in vars(module.__loader__)
     assert module.value == 1
+
+
+def test_several_actions_of_one_module_all_run() -> None:
+    """A capture and its sampling each wait for torch: the one that came last is asked first, and all act."""
+    acted: list[int] = []
+    for number in (1, 2, 3):
+        when_imported(NAME, lambda module, number=number: acted.append(number))  # type: ignore[misc]
+    importlib.import_module(NAME)
+    assert sorted(acted) == [1, 2, 3]
