@@ -52,8 +52,9 @@ def test_a_row_has_line_outcome_reason_and_wait() -> None:
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_each_format_has_sentence_and_reason(form: str) -> None:
-    """And the notes."""
-    text = " ".join(render(said(event(CompileKind.BREAK, 10), notes=("Some gap.",)), form).split())
+    """And the notes; text and Markdown behind the first screen."""
+    options = {} if form == "html" else {"verbose": True}
+    text = " ".join(render(said(event(CompileKind.BREAK, 10), notes=("Some gap.",)), form, **options).split())
     assert "1 graph break" in text
     assert "Unsupported .item" in text
     assert "Some gap." in text
@@ -73,5 +74,5 @@ def test_where_dynamo_was_not_asked_nothing_is_reported() -> None:
     """In JSON it is null."""
     outcome = analysis(finding())
     assert compile_breaks.sentence(outcome) == ""
-    assert compile_breaks.TITLE not in render(outcome, "text")
+    assert compile_breaks.TITLE not in render(outcome, "text", verbose=True)
     assert json.loads(render(outcome, "json"))["compiled"] is None

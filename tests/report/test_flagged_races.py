@@ -61,14 +61,14 @@ def test_csv_has_a_race_as_a_row_whose_waits_are_empty() -> None:
 
 @pytest.mark.parametrize("form", ["html", "markdown", "text"])
 def test_pages_have_a_race_with_both_lines_and_what_to_do(form: str) -> None:
-    """In a recording with its confidence."""
-    shown = " ".join(render(racing(), form).split())
+    """In a recording with its confidence; text and Markdown behind the first screen, which says that there is one."""
+    options = {} if form == "html" else {"verbose": True}
+    shown = " ".join(render(racing(), form, **options).split())
     assert "read in train.py:12, copied in train.py:10" in shown
     assert "event.synchronize() before the read" in shown
-    guessed = msgspec.structs.replace(RACE, confidence=Confidence.MEDIUM)
-    assert "with medium confidence" in " ".join(
-        render(msgspec.structs.replace(typical(), races=(guessed,)), form).split()
-    )
+    assert "1 race: results may be wrong, by timing." in " ".join(render(racing(), form).split())
+    guessed = msgspec.structs.replace(typical(), races=(msgspec.structs.replace(RACE, confidence=Confidence.MEDIUM),))
+    assert "with medium confidence" in " ".join(render(guessed, form, **options).split())
 
 
 def test_a_race_without_a_file_has_no_place() -> None:
