@@ -134,9 +134,10 @@ class Front(Struct, frozen=True, kw_only=True):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The changes, a sentence each, and the limit after them; for media of single lines."""
+        """The changes, the hottest line or op, and the limit after the changes, a sentence each; for single lines."""
         changes = [f"{number}. {change.in_words}" for number, change in enumerate(self.changes, 1)]
-        return (*changes, *([self.then] if self.then else []))
+        most = [f"Most: {self.most.in_words}."] if self.most else []
+        return (*changes, *most, *([f"Then: {self.then}"] if self.then else []))
 
 
 def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:

@@ -144,8 +144,7 @@ def _change(
 def _notes(first: Front, story: Story) -> Iterator[str]:
     """Yield what stands below the changes: the hottest line, what a compile comes to, the limit after them."""
     if first.most:
-        at = f", {first.most.op}" if first.most.op else ""
-        yield f"Most: {first.most.place}{at}, {duration(first.most.us)} of {duration(first.most.of_us)}"
+        yield f"Most: {first.most.in_words}"
     if first.if_compiled:
         yield f"If {first.if_compiled}"
     if first.then:

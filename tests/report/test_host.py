@@ -27,13 +27,19 @@ def text_of(form: str, of: Host) -> str:
     return " ".join(render(host_bound(of), form, **options_of(form)).replace("\\", "").replace("&#39;", "'").split())
 
 
-@pytest.mark.parametrize("form", [*FORMATS, "github"])
-def test_the_first_screen_says_it_in_a_sentence(form: str) -> None:
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_says_it_in_a_sentence(form: str) -> None:
     """Where the host is the limit: as sampled where it was sampled, else as the trace has it."""
     assert SAID in text_of(form, Host(sampled=SAMPLED, counted=COUNTED))
     assert "Of 14.3 ms: 6.4 in ops, 3.0 in launches, 0.3 in queries, 4.1 in Python" in text_of(
         form, Host(counted=COUNTED)
     )
+
+
+@pytest.mark.parametrize("form", ["github", "junit", "json"])
+def test_media_of_single_lines_name_the_hottest_line(form: str) -> None:
+    """Beside the verdict, which says that one line takes most, and of which step."""
+    assert "Most: functional.py:7, under model.py:12, 5.00 ms of 14.3 ms." in render(host_bound(), form)
 
 
 @pytest.mark.parametrize("form", FORMATS)
