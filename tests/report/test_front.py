@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Area
 from syncscan.model.step import Bound
 from syncscan.report import render
-from syncscan.report.front import DO, LINE, MOST, Front, front_of
+from syncscan.report.front import DO, LINE, MOST, Change, Front, front_of
 from syncscan.report.front_places import LEAST as A_QUARTER
 from syncscan.report.phrases import replayed
 
@@ -132,26 +132,30 @@ def test_there_is_one_base() -> None:
     assert misses(one) == []
 
 
+def device_work(a: Analysis, changes: Sequence[Change]) -> float:
+    """Return the device's work in the step after changes, of which some shorten it."""
+    habits = {habit.id: habit.changes[:1] for habit in a.habits}
+    edits = [e for c in changes for e in habits.get(c.habit) or (a.remedies[c.remedy or 0].compiled,)]
+    work = {row: left for edit in edits for row, left in edit.work}
+    gone = sum(float(a.trace.slices.dur[row]) * (1 - left) for row, left in work.items()) / 1e3 / a.step.count
+    return min(a.step.device_busy_us - gone, a.step.unprofiled_us or a.step.observed_us)
+
+
 def test_a_range_has_two_ends_and_no_state_is_below_the_devices_work() -> None:
-    """A later row is no surer than one that it contains."""
+    """A later row is no surer than one that it contains, and has the device's work that the rows above leave."""
 
     def two_ends(a: Analysis, f: Front) -> Iterator[str]:
         text = render(a, "text", width=80)
         if re.search(r"up to \d", text):
             yield "up to"
-        doubt, of_device = 0.0, False
-        for change in f.changes:
+        doubt = 0.0
+        rows = [change for change in f.changes if change.gain is not None]
+        for number, change in enumerate(rows, 1):
             low, high = change.after_low_us, change.after_high_us
-            if change.gain is not None and not low <= change.after_us <= high:
+            if not low <= change.after_us <= high:
                 yield change.becomes
-            of_device = any(h.id == change.habit and any(c.work for c in h.changes) for h in a.habits)
-            compiled = change.remedy is not None and a.remedies[change.remedy].launches
-            if (
-                change.gain is not None
-                and not (of_device or compiled)
-                and low < min(a.step.device_busy_us, f.step_us) - 1
-            ):
-                yield f"{change.becomes}, the device works {a.step.device_busy_us}"
+            if low < device_work(a, rows[:number]) - 1:
+                yield f"{change.becomes}, the device works {device_work(a, rows[:number])}"
             if high - low < doubt - 1e-6 and low > a.step.device_busy_us and high < f.step_us:
                 yield f"{change.becomes} is surer than the row above"
             doubt = high - low
