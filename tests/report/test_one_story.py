@@ -24,14 +24,15 @@ TRACES = sorted([*FOLDER.glob("*.gz"), *FOLDER.glob("whatif/*.gz"), *FOLDER.glob
 
 def plain(text: str) -> str:
     """The words in one line, without the marks of Markdown, HTML or GitHub's commands."""
-    text = re.sub(r"\\(\W)", r"\1", html.unescape(re.sub(r"<[^>]+>", "", text))).replace("\u200b", "")
+    text = re.sub(r"\\([\W_])", r"\1", html.unescape(re.sub(r"<[^>]+>", "", text))).replace("\u200b", "")
     return " ".join(text.replace("*", "").replace("`", "").replace("%25", "%").split())
 
 
 def said(front: Front) -> Iterator[str]:
-    yield from (front.verdict, front.together, front.then)
+    yield from (front.verdict, front.together)
     for change in front.changes:
         yield from (change.amount, change.place, change.do)
+    yield front.then
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "fragment", "json", "github", "junit"])

@@ -34,14 +34,18 @@ def phase(**more: Any) -> dict[str, Any]:
 
 
 def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
-    """In every format that has words, and in JSON with the numbers."""
+    """In every format that has words: shares on the first screen, the rest behind it; in JSON with the numbers."""
     analysis = api.analyze(written(tmp_path, run=phase()))
     text = "Steps like these 3 take 58% of the run's time"
-    assert program_run.leads(analysis)
     for form in ("text", "html", "markdown"):
-        words = " ".join(render(analysis, form).replace("\\", "").replace("&#39;", "'").split())
-        assert text in words
-        assert "rollout 42% (ppo.py:3-9, each 3.5 steps)" in words
+        options = {} if form == "html" else {"verbose": True}
+        first, whole = (
+            " ".join(render(analysis, form, **given).replace("\\", "").replace("&#39;", "'").split())
+            for given in ({}, options)
+        )
+        assert "steps 58%, rollout 42% (ppo.py:3-9; not recorded)" in first
+        assert text in whole
+        assert "rollout 42% (ppo.py:3-9, each 3.5 steps)" in whole
     run = json.loads(render(analysis, "json"))["run"]
     assert run["sentence"].startswith(text)
     assert (run["counted"], round(run["steps_share"], 3)) == (9, 0.583)
@@ -73,13 +77,15 @@ def test_timed_steps_that_are_not_like_the_run_s_are_called(tmp_path: Path) -> N
 
 
 def test_a_phase_inside_each_step_is_named_without_a_watched_run(tmp_path: Path) -> None:
-    """With its part of the step and the line that calls it."""
+    """With its part of the step and the line that calls it, where a report says what its steps are of the run."""
     trainer = "/home/me/train.py:Trainer.step:31"
     generate = "/home/me/sample.py:generate:7"
     stacks = {(MAIN_LINE, trainer, generate, MODULE): 72, (MAIN_LINE, trainer, BACKWARD): 28}
     analysis = api.analyze(written(tmp_path, host=table(stacks=stacks)))
-    assert program_run.leads(analysis)
-    assert program_run.sentence(analysis) == "In each step, generation takes 72% (train.py:31)."
+    sentence = "In each step, generation takes 72% (train.py:31)."
+    assert program_run.sentence(analysis) == sentence
+    assert sentence in render(analysis, "text", verbose=True)
+    assert sentence in render(analysis, "html")
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
