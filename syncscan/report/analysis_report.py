@@ -29,7 +29,7 @@ from syncscan.report.blocks import (
     facts,
     strong,
 )  # fmt: skip
-from syncscan.report.front import Change, Front, RunBar, front_of
+from syncscan.report.front import Front, ListedChange, RunBar, front_of
 from syncscan.report.front_places import Hottest
 from syncscan.report.habits import HabitText
 from syncscan.report.story import FindingText, Story, story_of
@@ -102,7 +102,7 @@ def _header(front: Front) -> str:
     return " · ".join(part for part in (front.name, front.device, front.step and f"step {front.step}", busy) if part)
 
 
-def changes(listed: Sequence[Change]) -> Iterator[Item]:
+def changes(listed: Sequence[ListedChange]) -> Iterator[Item]:
     """Yield a change as two lines: gain, step and place; then what to do. Gains and arrows stand below one another."""
     amounts = max(len(change.amount) for change in listed)
     starts = [change.becomes.partition("→")[0] for change in listed]

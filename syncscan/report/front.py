@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from syncscan.model import states
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Cause, Finding
-from syncscan.model.habit import Area, Basis
-from syncscan.model.habit import Change as Edit
+from syncscan.model.habit import Area, Basis, Change
 from syncscan.model.remedy import Remedy
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.model.view import Hidden
@@ -44,7 +43,7 @@ LINE = 70
 Sure = Literal["yes", "partly", "no"]
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ListedChange(Struct, frozen=True, kw_only=True):
     """A change, and the step's state after it and those above it; times in µs, gains as shares of the step."""
 
     gain: float | None
@@ -112,7 +111,7 @@ class Front(Struct, frozen=True, kw_only=True):
     """The limit of the step, a sentence."""
     together: str
     """Gain of the changes together, a sentence."""
-    changes: tuple[Change, ...]
+    changes: tuple[ListedChange, ...]
     gain: float
     """That gain, a share of the step."""
     then: str
@@ -231,10 +230,10 @@ class _Changes:
         self.shift = self.base - now.us if now else 0.0
         self.listed = tuple(self._listed())
 
-    def _listed(self) -> list[Change]:
+    def _listed(self) -> list[ListedChange]:
         candidates = sorted(self._candidates(), key=lambda r: (not self._named(r), -r.alone_us))
         chosen: list[Remedy] = []
-        rows: list[Change] = []
+        rows: list[ListedChange] = []
         for remedy in candidates[:TRIED]:
             if len(rows) == MOST:
                 break
@@ -256,7 +255,7 @@ class _Changes:
             if (r.habit in listed or listed.intersection(r.findings)) and r.basis is not Basis.UPPER_BOUND
         ]
 
-    def _best(self, candidates: Sequence[Remedy]) -> list[Change]:
+    def _best(self, candidates: Sequence[Remedy]) -> list[ListedChange]:
         """Return the change that may gain most, where none surely does; an upper bound where nothing is projected."""
         rows = [self._row([], remedy, []) for remedy in candidates]
         likely = [row for row in rows if row.gain is not None and row.gain >= LEAST_MAY]
@@ -278,7 +277,7 @@ class _Changes:
         compiles = [bool(r.launches) or r.habit.startswith(_LAUNCHES) for r in (other, remedy)]
         return all(compiles)
 
-    def _row(self, above: Sequence[Remedy], remedy: Remedy, rows: Sequence[Change]) -> Change:
+    def _row(self, above: Sequence[Remedy], remedy: Remedy, rows: Sequence[ListedChange]) -> ListedChange:
         habit = self.habits.get(remedy.habit)
         members = [self.findings[id] for id in remedy.findings]
         before = rows[-1].after_us if rows else self.base
@@ -293,7 +292,7 @@ class _Changes:
                 advice = f"{_CLAUSE.split(members[0].do)[0].removesuffix('.')}; {compiled}"
             if len(advice) > DO:
                 advice = f"Remove the wait{'s' * (len(members) > 1)}; {compiled}"
-        return Change(
+        return ListedChange(
             gain=gain / self.base,
             gain_low=min(1.0, parts[0]) * gain / self.base,
             gain_high=min(before, parts[1] * gain) / self.base,
@@ -313,7 +312,7 @@ class _Changes:
         )
 
     def _state(
-        self, above: Sequence[Remedy], remedy: Remedy, rows: Sequence[Change]
+        self, above: Sequence[Remedy], remedy: Remedy, rows: Sequence[ListedChange]
     ) -> tuple[float, tuple[float, float]]:
         """Return the step after a change and those above it, with a range no narrower than what they leave in doubt."""
         each = [*above, remedy]
@@ -345,7 +344,7 @@ class _Changes:
             return None
         return state.us + self.shift, (state.range_us[0] + self.shift, state.range_us[1] + self.shift)
 
-    def _edits(self, remedy: Remedy) -> Sequence[Edit]:
+    def _edits(self, remedy: Remedy) -> Sequence[Change]:
         habit = self.habits.get(remedy.habit)
         if habit:
             return habit.changes[:1]
@@ -391,13 +390,13 @@ def _is_unprojected(analysis: Analysis) -> bool:
     return not analysis.remedies and analysis.step.recoverable_us is None
 
 
-def _unprojected(analysis: Analysis) -> tuple[Change, ...]:
+def _unprojected(analysis: Analysis) -> tuple[ListedChange, ...]:
     """Return the costliest syncs where nothing could be projected: with what they cost, or how often they wait."""
     by_id = {f.id: f for f in analysis.findings}
     listed = {f.id for f in analysis.shown.findings}
     entries = [text for text in remedies.describe(analysis) if text.members[0].id in listed]
     return tuple(
-        Change(
+        ListedChange(
             gain=None,
             amount=text.saves,
             place=place_of_syncs([f]),
@@ -410,12 +409,12 @@ def _unprojected(analysis: Analysis) -> tuple[Change, ...]:
     )
 
 
-def _gain(changes: Sequence[Change]) -> float:
+def _gain(changes: Sequence[ListedChange]) -> float:
     gains = [change.gain for change in changes if change.gain is not None]
     return sum(gains)
 
 
-def _removed(analysis: Analysis, changes: Sequence[Change]) -> list[Finding]:
+def _removed(analysis: Analysis, changes: Sequence[ListedChange]) -> list[Finding]:
     ids = {id for change in changes for id in change.findings}
     return [f for f in analysis.findings if f.id in ids]
 
@@ -474,7 +473,7 @@ _SLIGHT = 0.5
 """Idle time after syncs, as a part of what they cost, below which they cost by late launches."""
 
 
-def _verdict(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | None) -> str:
+def _verdict(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hottest | None) -> str:
     if dry_run.is_dry(analysis):
         return f"{dry_run.verdict(analysis)}."
     step, bound = analysis.step, analysis.step.bound
@@ -496,7 +495,7 @@ def _verdict(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | N
     return f"The limit is unknown: {reason[:1].lower()}{reason[1:]}." if reason else "The limit is unknown."
 
 
-def _of_syncs(analysis: Analysis, changes: Sequence[Change]) -> str:
+def _of_syncs(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     first = changes[0] if changes and changes[0].findings else None
     members = _removed(analysis, [first]) if first else real(analysis.findings)
     causes = {f.cause for f in members}
@@ -512,7 +511,7 @@ def _of_syncs(analysis: Analysis, changes: Sequence[Change]) -> str:
     return f"Syncs are the limit: the device idles because the host {waits}{several}."
 
 
-def _other_limit(analysis: Analysis, first: Change) -> str:
+def _other_limit(analysis: Analysis, first: ListedChange) -> str:
     """Return what else limits a step in which no sync surely costs anything: what its first change is about."""
     area = next(h.advice.area for h in analysis.habits if h.id == first.habit)
     if area is Area.INPUT:
@@ -522,7 +521,7 @@ def _other_limit(analysis: Analysis, first: Change) -> str:
     return f"the device: it is busy {_busy(analysis) or 0.0:.0%} of the step"
 
 
-def _of_host(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | None) -> str:
+def _of_host(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hottest | None) -> str:
     if hottest:
         what = "line" if hottest.is_line else "op"
         return f"The host is the limit: one {what} takes {hottest.share:.0%} of the step."
@@ -531,7 +530,7 @@ def _of_host(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | N
     return f"The host is the limit: the device waits for launches{', the host for input' if loads else ''}."
 
 
-def _together(analysis: Analysis, changes: Sequence[Change]) -> str:
+def _together(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     if dry_run.is_dry(analysis):
         return dry_run.summary(analysis) if analysis.likeness else "Nothing was timed; for costs add `--like TRACE`."
     if not len(analysis.trace.device_rows):
@@ -565,7 +564,7 @@ def _nothing(analysis: Analysis) -> str:
     return "Removing syncs gains nothing."
 
 
-def _then(analysis: Analysis, changes: Sequence[Change]) -> str:
+def _then(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     """Return the limit once the syncs are gone, if they are all that is listed, and another limit."""
     outlook = analysis.step.outlook
     of_syncs = all(c.findings and c.gain is not None and not _launches(analysis, c) for c in changes)
@@ -576,7 +575,7 @@ def _then(analysis: Analysis, changes: Sequence[Change]) -> str:
     return "The host is the limit: reduce launches." if outlook.after is Bound.HOST else ""
 
 
-def _if_compiled(analysis: Analysis, changes: Sequence[Change]) -> str:
+def _if_compiled(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     """Return what compiling comes to, or why nothing is promised of it, unless a change does it."""
     if any(change.habit.startswith(_LAUNCHES) or _launches(analysis, change) for change in changes):
         return ""
@@ -596,7 +595,7 @@ def _if_compiled(analysis: Analysis, changes: Sequence[Change]) -> str:
     return f"{COMPILED[best.launches]}{also}: {_time(best.us, best.range_us, base)}, projected, not proven"
 
 
-def _launches(analysis: Analysis, change: Change) -> bool:
+def _launches(analysis: Analysis, change: ListedChange) -> bool:
     return change.remedy is not None and bool(analysis.remedies[change.remedy].launches)
 
 
@@ -642,7 +641,7 @@ def _count_text(hidden: Hidden) -> str:
 # how sure
 
 
-def _sureness(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | None) -> tuple[Sure, str]:
+def _sureness(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hottest | None) -> tuple[Sure, str]:
     if dry_run.is_dry(analysis):
         covered = analysis.trace.info.capture.coverage
         gaps = covered is not None and bool(covered.gaps)
@@ -668,7 +667,7 @@ def _sureness(analysis: Analysis, changes: Sequence[Change], hottest: Hottest | 
     return "yes", "The step is steady, and the whole range is a gain."
 
 
-def _doubts(analysis: Analysis, changes: Sequence[Change], timed: str) -> Iterator[str]:
+def _doubts(analysis: Analysis, changes: Sequence[ListedChange], timed: str) -> Iterator[str]:
     """Yield what keeps a gain from being sure, the most telling first."""
     mean = _mean_outside(analysis)
     if timed:
@@ -708,7 +707,9 @@ _EXAMPLE = ("train.py",)
 """The program in commands for a reader whose program isn't known."""
 
 
-def _next(analysis: Analysis, changes: Sequence[Change], sure: Sure, program: Sequence[str] | None) -> tuple[str, ...]:
+def _next(
+    analysis: Analysis, changes: Sequence[ListedChange], sure: Sure, program: Sequence[str] | None
+) -> tuple[str, ...]:
     """Return how to record again where a gain isn't sure, else what explains the first change, or shows all."""
     trace, dry = analysis.trace.info.path, dry_run.is_dry(analysis)
     command_of = tuple(program or _EXAMPLE)
@@ -726,7 +727,7 @@ def _next(analysis: Analysis, changes: Sequence[Change], sure: Sure, program: Se
     return _fitting(("syncscan", "report", trace, "-o", "report.html"), changes)
 
 
-def _fitting(command: tuple[str, ...], changes: Sequence[Change]) -> tuple[str, ...]:
+def _fitting(command: tuple[str, ...], changes: Sequence[ListedChange]) -> tuple[str, ...]:
     """Return a command that fits on a line: with a program of the reader's own, or another one where it doesn't."""
     if len(" ".join(command)) <= LINE:
         return command

@@ -24,7 +24,7 @@ from syncscan.model.remedy import Remedy
 from syncscan.model.step import Bound
 from syncscan.report import host, step_picture, svg, tabs
 from syncscan.report.assets import asset, template
-from syncscan.report.front import Change, Front, front_of
+from syncscan.report.front import Front, ListedChange, front_of
 from syncscan.report.habits import HabitText
 from syncscan.report.page import markup
 from syncscan.report.phrases import real, replayed
@@ -126,7 +126,7 @@ def _why(first: Front) -> str:
 
 
 def _change(
-    change: Change, first: Front, analysis: Analysis, habits: dict[str, int], without: dict[tuple[int, ...], int]
+    change: ListedChange, first: Front, analysis: Analysis, habits: dict[str, int], without: dict[tuple[int, ...], int]
 ) -> dict[str, Any]:
     numbers = [n for n, f in enumerate(analysis.findings) if f.id in change.findings]
     return {

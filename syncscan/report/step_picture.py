@@ -19,7 +19,7 @@ from syncscan.model.projection import Projection, Schedule
 from syncscan.model.slice_names import is_loader
 from syncscan.model.step import Bound
 from syncscan.model.trace import HOST, NONE
-from syncscan.report.front import Change, Front
+from syncscan.report.front import Front, ListedChange
 from syncscan.report.phrases import replayed
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration, part_of, within
@@ -105,7 +105,7 @@ def of(analysis: Analysis, first: Front) -> StepPicture | None:
     )
 
 
-def takes(change: Change) -> str:
+def takes(change: ListedChange) -> str:
     """Return the step after a change in words: `11.7 ms` of `16.0 → 11.7 ms (11.1 to 12.8)`."""
     return change.becomes.partition("→ ")[2].partition(" (")[0]
 

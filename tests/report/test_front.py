@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Area
 from syncscan.model.step import Bound
 from syncscan.report import render
-from syncscan.report.front import DO, LINE, MOST, Change, Front, front_of
+from syncscan.report.front import DO, LINE, MOST, Front, ListedChange, front_of
 from syncscan.report.front_places import LEAST as A_QUARTER
 from syncscan.report.phrases import replayed
 
@@ -132,7 +132,7 @@ def test_there_is_one_base() -> None:
     assert misses(one) == []
 
 
-def device_work(a: Analysis, changes: Sequence[Change]) -> float:
+def device_work(a: Analysis, changes: Sequence[ListedChange]) -> float:
     """Return the device's work in the step after changes, of which some shorten it."""
     habits = {habit.id: habit.changes[:1] for habit in a.habits}
     edits = [e for c in changes for e in habits.get(c.habit) or (a.remedies[c.remedy or 0].compiled,)]

@@ -33,19 +33,20 @@ def phase(**more: Any) -> dict[str, Any]:
     return {**RUN, "phases": [{**PHASE, **more}], "spans": [[0.0, 100.0, -1], [120.0, 170.0, 0]]}
 
 
+def words(report: str) -> str:
+    return " ".join(report.replace("\\", "").replace("&#39;", "'").split())
+
+
 def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
     """In every format that has words: shares on the first screen, the rest behind it; in JSON with the numbers."""
     analysis = api.analyze(written(tmp_path, run=phase()))
     text = "Steps like these 3 take 58% of the run's time"
     for form in ("text", "html", "markdown"):
         options = {} if form == "html" else {"verbose": True}
-        first, whole = (
-            " ".join(render(analysis, form, **given).replace("\\", "").replace("&#39;", "'").split())
-            for given in ({}, options)
-        )
-        assert "steps 58%, rollout 42% (ppo.py:3-9; not recorded)" in first
-        assert text in whole
-        assert "rollout 42% (ppo.py:3-9, each 3.5 steps)" in whole
+        assert "steps 58%, rollout 42% (ppo.py:3-9; not recorded)" in words(render(analysis, form))
+        shown = words(render(analysis, form, **options))
+        assert text in shown
+        assert "rollout 42% (ppo.py:3-9, each 3.5 steps)" in shown
     run = json.loads(render(analysis, "json"))["run"]
     assert run["sentence"].startswith(text)
     assert (run["counted"], round(run["steps_share"], 3)) == (9, 0.583)
