@@ -13,8 +13,9 @@ import pytest
 from syncscan import gate
 from syncscan.gate import check_document
 from syncscan.gate.verdict import Limit, Rules
-from syncscan.report import evidence, render, terminal, whatif_json, whatif_report
+from syncscan.report import evidence, fragment, render, terminal, whatif_json, whatif_report
 from syncscan.report.front import Front, front_of
+from syncscan.report.story import RANKED, story_of
 from tests.each import each
 from tests.recordings import FOLDER, analyzed, name, rendered
 from tests.report.test_schemas import wrong
@@ -51,6 +52,38 @@ def test_every_format_has_the_first_screen(recording: Path, form: str) -> None:
 
 
 @each("recording", TRACES, name)
+def test_a_page_has_the_first_screen(recording: Path) -> None:
+    """Its heading is the verdict's first half, the reason stands below it."""
+    front, at = front_of(analyzed(recording)), 0
+    shown = plain(rendered(recording, "html")).lower()
+    _, *behind = said(front)
+    for sentence in (*front.verdict.removesuffix(".").split(": ", 1), *behind, front.why_sure.removesuffix(".")):
+        assert plain(sentence).lower() in shown[at:]
+        at = shown.index(plain(sentence).lower(), at)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "fragment", "html"])
+@each("recording", TRACES, name)
+def test_every_format_lists_each_finding_and_habit_with_what_it_saves(recording: Path, form: str) -> None:
+    """In one order, but for a page, which sorts them itself; a notebook has the first of them."""
+    analysis = analyzed(recording)
+    options = {"text": {"verbose": True, "width": 1000}, "markdown": {"verbose": True}}.get(form)
+    shown = plain(render(analysis, form, **options) if options else rendered(recording, form))
+    at = shown.index(RANKED) if form != "html" and analysis.shown.ranked else 0
+    for entry in story_of(analysis).ranked[: fragment.MAX_ROWS if form == "fragment" else 50]:
+        assert plain(entry.saves) in shown[at:]
+        assert plain(entry.title) in shown[at:]
+        at = shown.index(plain(entry.title), at) if form != "html" else 0
+
+
+@each("recording", TRACES, name)
+def test_a_scanner_gets_the_same_verdict(recording: Path) -> None:
+    """As a property of the run."""
+    (run,) = json.loads(rendered(recording, "sarif"))["runs"]
+    assert run["properties"]["step"]["verdict"] == front_of(analyzed(recording)).verdict
+
+
+@each("recording", TRACES, name)
 def test_a_finding_s_evidence_rests_on_the_same_verdict(recording: Path) -> None:
     """The block for a pull request may be all that its reader sees."""
     analysis = analyzed(recording)
@@ -76,6 +109,7 @@ def test_what_if_advises_what_the_report_does(program: str) -> None:
     assert json.loads(whatif_json.render(analysis, projection))["advice"] == list(front.advice)
     text = plain(terminal.drawn(whatif_report.blocks(analysis, projection), 1000))
     assert all(change.do in text for change in front.changes)
+    assert front.then in text
 
 
 def test_the_traces_have_something_to_tell() -> None:
