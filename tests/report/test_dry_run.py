@@ -47,6 +47,17 @@ def test_the_first_screen_fits(dry: Analysis, width: int) -> None:
     assert sum(bool(re.match(r" \d\. ", line)) for line in lines) == 2
 
 
+def test_each_place_has_its_row_with_how_often_it_waits(dry: Analysis) -> None:
+    """Behind the first screen, where preparation comes last."""
+    row = re.compile(r"^ *(\S+) · .*test_dry_run\.py:\d+ · .*· (.*)$", re.M)
+    rows = row.findall(report.render(dry, "text", width=1000, verbose=True))
+    assert rows == [
+        ("item", "2 times per step"),
+        ("tolist", "once per step"),
+        ("to-device", "1 time outside of the steps"),
+    ]
+
+
 def test_a_place_of_the_steps_is_not_reported_again(dry: Analysis) -> None:
     """A wait of a first step before the marked ones belongs to the same place."""
     with syncscan.pretend_gpu() as rec:

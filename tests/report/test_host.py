@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.model.host import UNKNOWN_HOST, Host
+from syncscan.model.step import Bound
 from syncscan.report import host, render
 from tests.each import each
 from tests.report.example import COUNTED, HOSTILE, SAMPLED, host_bound, hostile_host
@@ -34,6 +35,17 @@ def test_each_format_says_it_in_a_sentence(form: str) -> None:
     assert "Of 14.3 ms: 6.4 in ops, 3.0 in launches, 0.3 in queries, 4.1 in Python" in text_of(
         form, Host(counted=COUNTED)
     )
+
+
+@pytest.mark.parametrize("bound", Bound)
+def test_whatever_is_the_limit_it_stands_behind_the_first_screen(bound: Bound) -> None:
+    """The first screen is about the limit; `-v` and the page have where the host's time goes all the same."""
+    analysis = host_bound()
+    analysis = replace(analysis, step=replace(analysis.step, bound=bound))
+    assert SAID not in " ".join(render(analysis, "text").split())
+    for shown in (render(analysis, "text", verbose=True), render(analysis, "html")):
+        assert SAID in " ".join(shown.split())
+        assert "Self time by phase and owner" in shown
 
 
 @pytest.mark.parametrize("form", ["github", "junit", "json"])

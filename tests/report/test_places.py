@@ -63,6 +63,11 @@ def test_a_line_that_only_starts_the_loop_comes_last(form: str) -> None:
     assert "norm() in timm/utils/norm.py, from main() in train.py" in in_loop
 
 
+def test_the_first_screen_names_the_library_s_line_by_its_package() -> None:
+    """`norm.py` alone is in every library, and the whole path is wider than a terminal."""
+    assert "norm() in timm/utils/norm.py, item" in render(analysis("train"), "text", width=80)
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "fragment", "junit"])
 def test_every_format_says_whether_it_is_safe_to_remove(form: str) -> None:
     """A value that steers can't be left out, one that is shown can."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
+from syncscan.model.finding import Excerpt
 from syncscan.report import phrases, render, units
 from tests.builder import TraceBuilder
 from tests.networks import launch_bound
+from tests.report.example import analysis, finding
 
 
 def report(t: TraceBuilder, **options: int) -> str:
@@ -33,6 +35,14 @@ def test_verbose_shows_the_chain_and_the_fix() -> None:
     assert "aten::item > cudaStreamSynchronize" in shown
     for heading in ("why", "fix", "fine", "measured"):
         assert f" {heading} " in shown
+
+
+def test_verbose_shows_the_lines_around_a_sync() -> None:
+    """With their numbers, the flagged one marked."""
+    excerpt = Excerpt(path="/home/me/train.py", first=41, lines=("a", "b"), marked=(42,), newer=False)
+    shown = render(analysis(replace(finding(), excerpt=excerpt)), "text", verbose=True)
+    assert "> 42 | b" in shown
+    assert "41 | a" in shown
 
 
 def test_width_is_kept() -> None:
