@@ -62,10 +62,10 @@ def drawn(blocks: Iterable[Block], width: int = 100, color: bool = False) -> str
 
 
 def _set_apart(blocks: Iterable[Block], width: int) -> Iterator[RenderableType]:
-    """Yield what rich draws of the blocks, with an empty line between a table or list and the heading behind it."""
+    """Yield what rich draws of the blocks, with an empty line before a heading behind a table, list or fold."""
     before: Block | None = None
     for block in blocks:
-        if isinstance(before, (Grid, Items)) and isinstance(block, Heading) and block.level == 2:
+        if isinstance(before, (Grid, Items, Fold)) and isinstance(block, Heading) and block.level == 2:
             yield Text("")
         yield from renderables(block, width)
         before = before if isinstance(block, Figure) else block

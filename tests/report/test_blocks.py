@@ -56,6 +56,9 @@ def test_in_a_terminal():
     assert "train.py:7 waits\n    below\n 1. first\n +  more\n" in text
     assert "\n+``` new\n" in text
     assert "\n\nDetails\ninside\nNext: syncscan fix 'a b.py'\nnote: nothing else\n" in text
+    assert terminal.drawn((Fold("Details", (Sentence("inside"),)), Heading("Places")), 60).endswith(
+        "inside\n\nPlaces\n"
+    )
 
 
 def test_colors():
