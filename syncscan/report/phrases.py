@@ -138,11 +138,11 @@ def figure(us: float, basis: Basis, step_us: float, limits: tuple[float, float] 
 
 
 def spread(limits: tuple[float, float], step_us: float) -> str:
-    """Return the range of a projection: `0.9 to 3.3 ms`; `up to 570 µs` where the lower end isn't measurable."""
+    """Return the range of a projection: `0.9 to 3.3 ms`; `0 to 570 µs` where the lower end isn't measurable."""
     low, high = limits
     if not measurable(high, step_us):
         return saving(high, step_us)
-    return range_of(limits) if measurable(low, step_us) else f"up to {within(high, limits)}"
+    return range_of(limits) if measurable(low, step_us) else f"0 to {within(high, limits)}"
 
 
 def share(us: float, step: StepSummary) -> str:

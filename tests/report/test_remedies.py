@@ -18,7 +18,7 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
     assert (first.number, first.saves, first.doubt) == (1, "9.0 ms (34%)", "8.1 to 9.9 ms")
     assert (habit.saves, habit.doubt) == ("3.0 ms (11%)", "2.0 to 3.5 ms; 1.0 ms after the fixes above; likely")
     assert together.doubt == (
-        "up to 500 µs; nothing measurable after the fixes above; each alone at most 310 µs; likely"
+        "0 to 500 µs; nothing measurable after the fixes above; each alone at most 310 µs; likely"
     )
 
 

@@ -106,7 +106,7 @@ def test_what_cannot_be_measured_is_called_so() -> None:
     step = 10_000.0
     assert [phrases.saving(us, step) for us in (0.0, 99.0, 100.0)] == ["less than 1%", "less than 1%", "100 µs"]
     assert phrases.spread((0.0, 50.0), step) == "less than 1%"
-    assert phrases.spread((0.0, 571.0), step) == "up to 570 µs"
+    assert phrases.spread((0.0, 571.0), step) == "0 to 570 µs"
     assert phrases.spread((951.0, 3280.0), step) == "0.9 to 3.3 ms"
 
 
