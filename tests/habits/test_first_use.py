@@ -73,4 +73,4 @@ def test_without_marked_steps_the_report_names_them_too() -> None:
     text = " ".join(render(analysis, "text").split())
     assert "1 call takes 2.00 s of 2.00 s, as on first use, once, to load code or set a library up" in text
     assert "CUDA graphs" not in text
-    assert [finding.gain for finding in analysis.findings] == [None]
+    assert [finding.recoverable_us for finding in analysis.findings] == [None]

@@ -87,7 +87,7 @@ def test_the_action_fails_by_a_trace(allowed: Callable[[Path], None], status: in
         done.append(shell(step["run"], repository, values | {"GITHUB_STEP_SUMMARY": str(repository / "summary.md")}))
     assert [result.returncode for result in done] == [status, 0], done[0].stderr
     assert (f"::error file={PROGRAM},line={LINE},title=" in done[0].stdout) is bool(status)
-    assert (repository / "summary.md").read_text().startswith("### ")
+    assert re.match(r"<sub>.*</sub>\n\n### ", (repository / "summary.md").read_text())
 
 
 @pytest.mark.parametrize(("allowed", "status"), [(nothing, 1), (listed, 0)])
