@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Sequence
 
 from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import WaitingLine
 from syncscan.fixing.program_file import File, Function
 from syncscan.fixing.proposal import Left
+from syncscan.rules.pages import FOLDER
 
 _UNHANDLED = "no rewrite is certain to keep the results here"
-_LIBRARIES = frozenset(
-    "torchmetrics metric-validation lightning trl accelerate transformers peft timm fsdp2 deepspeed megatron vllm "
-    "sglang diffusers torchvision-detection torch-geometric torchdiffeq gpytorch pyro".split()
-)
-"""Rules of waits inside of libraries, which `syncscan fix` never changes."""
 
 
 def in_library(place: WaitingLine) -> bool:
     """Return whether a place waits inside of a library, for which one line may have several settings."""
-    return place.rule in _LIBRARIES
+    return place.rule in _library_rules()
+
+
+@functools.cache
+def _library_rules() -> frozenset[str]:
+    """Return the rules whose tables name a library's files, which `syncscan fix` never changes, and torchmetrics' checks."""
+    tables = (FOLDER / "syncs").glob("*.toml")
+    return frozenset({"metric-validation", *(file.stem for file in tables if "\nfiles = " in file.read_text("utf-8"))})
 
 
 def reason_for(place: WaitingLine, reasons: Sequence[Left]) -> str:
@@ -41,7 +45,7 @@ def is_unhandled(place: WaitingLine) -> bool:
 
 def _known_reason(place: WaitingLine, advice: str) -> str:
     """Return the reason that follows from a wait's rule or cause; empty where none does."""
-    if place.rule in _LIBRARIES:
+    if in_library(place):
         return f"a library waits here, and its settings are yours to choose. {advice}"
     if place.cause == "SHAPE":
         return "the number of elements is the size of a later tensor, which the host needs"

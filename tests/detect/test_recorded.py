@@ -110,9 +110,9 @@ def cases(kind: str) -> dict[str, list[SyncPoint]]:
 def test_an_example_is_flagged_by_its_rule_and_what_to_use_instead_is_not(doc: RuleDoc) -> None:
     """A rule's documentation of its two examples is true on a GPU."""
     result = cases("rules")
-    assert doc.id in {p.rule for p in result.get(f"example::{doc.id}", [])}
+    assert doc.id in {p.diagnosis.rule for p in result.get(f"example::{doc.id}", [])}
     if not STILL.search(doc.sections["Use instead"]):
-        assert doc.id not in {p.rule for p in result.get(f"instead::{doc.id}", [])}
+        assert doc.id not in {p.diagnosis.rule for p in result.get(f"instead::{doc.id}", [])}
 
 
 @each("name", [n for n in TRUTH if n not in AMBIGUOUS])
@@ -131,7 +131,7 @@ def test_the_longest_wait_of_an_op_has_the_catalogues_cause(name: str) -> None:
 def test_launch_blocking_is_recognised_in_a_real_trace() -> None:
     """Recorded with CUDA_LAUNCH_BLOCKING=1: one finding, although every launch waits."""
     points, _ = detect(load.load(SAMPLES / "launch_blocking.pt.trace.json.gz"))
-    assert [p.rule for p in points] == ["launch-blocking"]
+    assert [p.diagnosis.rule for p in points] == ["launch-blocking"]
 
 
 WORLD = {
@@ -153,11 +153,11 @@ WORLD = {
 @each("name", WORLD)
 def test_waits_of_distributed_and_compiled_code_are_distinguished(name: str, trace: str) -> None:
     """With stacks and without; DDP's own statistics in its first iterations are for information."""
-    rules = {p.rule for p in recorded(trace).get(f"world::{name}", [])}
+    rules = {p.diagnosis.rule for p in recorded(trace).get(f"world::{name}", [])}
     assert rules == ({WORLD[name]} if WORLD[name] else set())
 
 
 @pytest.mark.parametrize(("trace", "rule"), [("world", "explicit-sync"), ("world.stacks", "distributed")])
 def test_fsdps_state_dict_needs_stacks_to_be_known(trace: str, rule: str) -> None:
     """Its device synchronizes look like the program's own where no frame tells."""
-    assert {p.rule for p in recorded(trace)["world::fsdp_state_dict"]} == {rule}
+    assert {p.diagnosis.rule for p in recorded(trace)["world::fsdp_state_dict"]} == {rule}

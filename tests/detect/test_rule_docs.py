@@ -103,14 +103,16 @@ def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use
 
 DOS = [
     *((page.stem, do) for page in PAGES for do in page_of(page).dos.values()),
-    *((file.stem, place.do) for file in TABLES for place in table_of(file.stem).places if place.fix),
+    *((f"{file.name}: {place.title or place.files}", place.do) for file in TABLES for place in table_of(file.stem).places if place.fix),
 ]
 
 
 def test_every_fix_has_an_imperative_of_one_line() -> None:
     """A first screen has a line for it: 80 columns, indented by four; a table's own fix has its own."""
-    assert all(page_of(page).dos.keys() >= page_of(page).fixes.keys() for page in PAGES)
-    assert [(name, do) for name, do in DOS if not (0 < len(do) <= DO and do.endswith("."))] == []
+    lacking = {page.name: page_of(page).fixes.keys() - page_of(page).dos.keys() for page in PAGES}
+    assert {name: fixes for name, fixes in lacking.items() if fixes} == {}, "a fix needs `do` beside it"
+    wrong = [(name, do) for name, do in DOS if not (0 < len(do) <= DO and do.endswith("."))]
+    assert wrong == [], f"`do` is one line of at most {DO} characters that ends with a period"
 
 
 def test_there_is_such_advice_in_many_rules() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from syncscan.detect import detect
+from syncscan.detect.rule_table import table_of
 from syncscan.model.finding import Cause, Diagnosis, Use
+from syncscan.model.libraries import LIBRARIES
+from syncscan.rules.pages import FOLDER
 from tests.builder import TraceBuilder
 from tests.each import each
 
@@ -855,3 +858,10 @@ def test_a_library_is_known_wherever_it_is_installed() -> None:
     """Not only by the path that the profiler leaves of a file."""
     installed = named(f"{SITE}/torch_geometric/utils/num_nodes.py(30): maybe_num_nodes")
     assert installed.rule == "torch-geometric"
+
+
+def test_every_package_of_a_table_is_a_library() -> None:
+    """Otherwise its files count as the program's own, and no call is decided on in them."""
+    places = [place for file in sorted((FOLDER / "syncs").glob("*.toml")) for place in table_of(file.stem).places]
+    packages = {path.partition("/")[0] for place in places for path in place.files}
+    assert packages - LIBRARIES == set(), "write them into LIBRARIES of syncscan/model/libraries.py"

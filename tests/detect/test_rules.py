@@ -545,7 +545,7 @@ def test_allocating_is_noted_and_freeing_is_found() -> None:
         with t.op("aten::empty", 500, 900):
             t.call("cudaFree", 520, 800)
     points, _ = detect(t.trace())
-    assert [(p.api, p.intended) for p in points] == [("cudaMalloc", True), ("cudaFree", False)]
+    assert [(p.api, p.diagnosis.intended) for p in points] == [("cudaMalloc", True), ("cudaFree", False)]
 
 
 def freed(*before: str, again: bool = False, busy: float = 1) -> tuple[str, bool]:
