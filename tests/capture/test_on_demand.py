@@ -271,8 +271,14 @@ signals.GRACE_S = 0.3
 import multiprocessing as mp
 """
     forever = """
-child = mp.get_context("fork").Process(target=time.sleep, args=(60,))
+context = mp.get_context("fork")
+ready = context.Event()
+def wait():
+    ready.set()
+    time.sleep(60)
+child = context.Process(target=wait)
 child.start()
+ready.wait()  # what a forked child does first is Python's
 child.terminate()
 child.join()
 print("child", child.exitcode, flush=True)
