@@ -21,7 +21,7 @@ def found(t: TraceBuilder) -> list[SyncPoint]:
     """The sync points above information."""
     points, warnings = detect(t.trace())
     assert warnings == ()
-    return [p for p in points if not p.intended]
+    return [p for p in points if not p.diagnosis.intended]
 
 
 def apis(t: TraceBuilder) -> list[str]:
@@ -123,7 +123,7 @@ def test_a_synchronous_copy_is_a_wait_unless_it_stays_on_the_device() -> None:
         for at, name in ((10, "Memcpy DtoH (Device -> Pageable)"), (200, "Memcpy DtoD (Device -> Device)")):
             t.copy(name, at=at)
             t.events[-2]["name"] = "cudaMemcpy"
-    assert [p.cause for p in found(t)] == [Cause.READBACK]
+    assert [p.diagnosis.cause for p in found(t)] == [Cause.READBACK]
 
 
 def test_a_pageable_copy_to_the_device_counts_only_if_it_held_the_host() -> None:
@@ -169,7 +169,7 @@ def test_intels_names_of_directions_are_understood() -> None:
         t.copy("Memcpy D2M(Device -> Memory)", at=20)
         t.events[-2]["name"] = "urEnqueueUSMMemcpy"
         t.call("urEventWait", 30, 1100)
-    assert {p.cause for p in found(t)} == {Cause.READBACK}
+    assert {p.diagnosis.cause for p in found(t)} == {Cause.READBACK}
 
 
 def test_an_item_without_a_runtime_call_is_a_cpu_tensor() -> None:
@@ -250,7 +250,7 @@ def test_waits_outside_of_steps_are_for_information() -> None:
         t.launch("busy", at=1001, lasts=50)
     t.sync(ITEM, at=3000, wait=50)
     points, _ = detect(t.trace())
-    assert [p.intended for p in points] == [True, True]
+    assert [p.diagnosis.intended for p in points] == [True, True]
 
 
 @pytest.mark.parametrize("name", ["pt_data_pin", "pt_nccl_watchdg", "python"])
@@ -263,7 +263,7 @@ def test_threads_without_ops_hold_nobody_up(name: str) -> None:
         with t.thread(name):
             t.synchronize(at=10)
     points, _ = detect(t.trace())
-    assert [p.intended for p in points] == [True]
+    assert [p.diagnosis.intended for p in points] == [True]
 
 
 def test_without_ops_a_thread_that_only_waits_holds_nobody_up() -> None:
@@ -275,7 +275,7 @@ def test_without_ops_a_thread_that_only_waits_holds_nobody_up() -> None:
         t.call("cudaEventSynchronize", 20, 600)
     t.launch("next", at=700, lasts=5)
     points, _ = detect(t.trace())
-    assert [(p.api, p.intended) for p in points] == [
+    assert [(p.api, p.diagnosis.intended) for p in points] == [
         ("cudaDeviceSynchronize", False),
         ("cudaEventSynchronize", True),
     ]
@@ -302,7 +302,7 @@ def test_calls_on_tracks_of_their_own_are_led_to_their_ops() -> None:
         if event.get("cat") == "cuda_runtime":
             event["tid"] = 4242
             event["args"]["External id"] = op["args"]["External id"]
-    assert [p.rule for p in found(t)] == ["nonzero"]
+    assert [p.diagnosis.rule for p in found(t)] == ["nonzero"]
 
 
 def test_missing_device_rows_leave_the_cause() -> None:
@@ -311,7 +311,7 @@ def test_missing_device_rows_leave_the_cause() -> None:
     with t.step(0, 1000):
         t.sync("aten::nonzero", at=20, wait=100)
     t.events = [e for e in t.events if e.get("cat") not in ("kernel", "gpu_memcpy")]
-    assert [p.rule for p in found(t)] == ["nonzero"]
+    assert [p.diagnosis.rule for p in found(t)] == ["nonzero"]
 
 
 def sync_row(t: TraceBuilder, name: str, start: float, end: float, correlation: int, stream: int = 7) -> None:

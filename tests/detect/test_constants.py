@@ -89,7 +89,7 @@ def blocking(count: int, held: int, late: float = 0.0) -> bool:
         t.launch("kernel", at=at, lasts=50)
         if k < held:
             t.events[-2]["dur"] = 51 - late
-    return [p.rule for p in found(t)] == ["launch-blocking"]
+    return [p.diagnosis.rule for p in found(t)] == ["launch-blocking"]
 
 
 def test_launches_block_if_nine_tenths_of_them_do() -> None:

@@ -292,8 +292,8 @@ def points(t: TraceBuilder) -> list[SyncPoint]:
 def test_a_loop_of_queries_is_one_wait(api: str, vendor: str, target: str, every: float) -> None:
     """It goes from the first query to the last, and waits until the work is done."""
     first, second = points(polled(api, every, vendor=vendor))
-    assert first.rule == second.rule == "polling"
-    assert target in first.title
+    assert first.diagnosis.rule == second.diagnosis.rule == "polling"
+    assert target in first.diagnosis.title
     assert first.ts == 30_000
     assert first.awaited is not None
     assert first.awaited.done == 1_911_000
