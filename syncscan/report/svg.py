@@ -219,7 +219,7 @@ def picture(analysis: Analysis) -> Picture:
 
 def _document(first: Front, drawn: StepPicture | None) -> str:
     lead, _, why = first.verdict.partition(": ")
-    says = " ".join(part for part in (why[:1].upper() + why[1:], first.together) if part)
+    says = " ".join(part for part in (why[:1].upper() + why[1:], first.together, first.hidden) if part)
     high = 66 + (height(drawn) if drawn else 30)
     inside = plot(drawn) if drawn else _line(_WHY_NOT, 16, "sp-soft")
     head = (

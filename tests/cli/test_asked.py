@@ -34,7 +34,7 @@ def test_a_scope_makes_the_steps(trace: str) -> None:
     document = json.loads(run("analyze", trace, "--steps", "scope:par*", "--format", "json").stdout)
     assert document["step"]["count"] == 6
     assert document["trace"]["steps_found"]["by"] == "scope"
-    assert "6 steps found (ranges named par*)." in run("analyze", trace, "--steps", "scope:par*").stdout
+    assert "6 steps found (ranges named par*)." in run("analyze", trace, "-v", "--steps", "scope:par*").stdout
 
 
 def test_the_whole_as_one_step(trace: str) -> None:
@@ -103,7 +103,7 @@ def test_a_source_root_shows_the_flagged_line(tmp_path: Path, monkeypatch: pytes
     line = "> 52 |         history.append(loss.item())"
     assert line not in run("analyze", recorded).stdout
     for form in ("text", "markdown"):
-        shown = run("analyze", recorded, "--source-root", str(root), "--format", form).stdout
+        shown = run("analyze", recorded, "-v", "--source-root", str(root), "--format", form).stdout
         assert line in shown
     assert isinstance(run("analyze", recorded, "--source-root", "gone").exception, UsageError)
 
@@ -120,4 +120,4 @@ def test_a_saved_analysis_keeps_the_choice_of_steps_and_the_flagged_line(
     lines = str(tmp_path / "lines.syncscan.json")
     assert run("analyze", str(root / "sample_traces" / "log_item.pt.trace.json.gz"), "-o", lines).exit_code == 0
     monkeypatch.chdir(tmp_path)
-    assert "> 52 | " in run("analyze", lines).stdout
+    assert "> 52 | " in run("analyze", "-v", lines).stdout

@@ -13,7 +13,7 @@ from syncscan.version import __version__
 from tests.each import each
 
 SAMPLE = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
-BEGINNINGS = {"html": "<!doctype html>", "json": "{", "md": "### ", "csv": "id,rule", "sarif": "{", "xml": "<?xml"}
+BEGINNINGS = {"html": "<!doctype html>", "json": "{", "md": "<sub>logged ", "csv": "id,rule", "sarif": "{", "xml": "<?xml"}
 
 
 def run(*words: str) -> Result:
