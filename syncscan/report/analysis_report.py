@@ -87,7 +87,7 @@ def first_screen(front: Front, verbose: bool = False) -> Iterator[Block]:
             ("Then", front.then),
             ("Most", _hottest(most) if most else ""),
             ("If", front.if_compiled),
-            ("Run", Stacked((bar(front.run), front.run.sentence)) if front.run else ""),
+            ("Run", _of_run(front.run) if front.run else ""),
             ("Races", front.races),
             ("Sure?", f"{_SURE[front.sure]}: {front.why_sure[:1].lower()}{front.why_sure[1:]}"),
             ("Next", command(front.next)),
@@ -119,6 +119,10 @@ def _hottest(most: Hottest) -> Words | Stacked:
     if not most.op:
         return code(most.place), f": {took}"
     return Stacked((code(most.place), f"{most.op}: {took}"))
+
+
+def _of_run(run: RunBar) -> Words | Stacked:
+    return Stacked((bar(run), run.sentence)) if run.parts else run.sentence
 
 
 def bar(run: RunBar) -> Span:

@@ -89,7 +89,7 @@ class RunPart(Struct, frozen=True):
 
 
 class RunBar(Struct, frozen=True):
-    """The run as one bar of shares, and what they are in a sentence."""
+    """The run as one bar of shares, and what they are in a sentence; without parts where nothing was timed."""
 
     parts: tuple[RunPart, ...]
     sentence: str
@@ -600,8 +600,11 @@ def _launches(analysis: Analysis, change: ListedChange) -> bool:
 
 
 def _run(analysis: Analysis) -> RunBar | None:
-    """Return the run's shares, if a phase takes a part of it that is worth knowing."""
+    """Return the run's shares, if a phase takes a part of it that is worth knowing; of a dry run, what repeats."""
     run = analysis.run
+    if dry_run.is_dry(analysis):
+        sentence = program_run.sentence(analysis)
+        return RunBar((), sentence) if sentence else None
     if run is None or run.steps_share is None or run.steps_share > 1 - RUN_WORTH:
         return None
     worth = [phase for phase in run.phases if (phase.share or 0.0) >= program_run.WORTH]

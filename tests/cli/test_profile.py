@@ -45,7 +45,7 @@ def test_the_report_is_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
     result = run(tmp_path, LOOP, "100")
     (trace,) = (tmp_path / "out").iterdir()
     assert result.exit_code == 0
-    assert trace.name in result.stdout
+    assert trace.name.removesuffix(".pt.trace.json.gz") in result.stdout
     assert f"syncscan: wrote {trace}" in result.stderr
     assert "stopped the script after 8 steps: the capture is complete" in result.stderr
 
@@ -137,7 +137,7 @@ def test_of_several_traces_the_report_says_which_it_is_of(tmp_path: Path) -> Non
     """The last; the others are named by their number."""
     result = run(tmp_path, LOOP, "--repeat=2", "100")
     first, last = sorted((tmp_path / "out").iterdir())
-    assert last.name in result.stdout
+    assert last.name.removesuffix(".pt.trace.json.gz") in result.stdout
     assert first.name not in result.stdout
     assert f"this report covers the last of 2 traces, {last.name}; use syncscan analyze for the other" in result.stderr
 

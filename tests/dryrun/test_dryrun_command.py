@@ -60,7 +60,7 @@ def test_the_lines_shown_are_those_that_ran(tmp_path: Path, monkeypatch: pytest.
     """A file is never newer than its dry run, whose clock only counts."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(FUNCTION)
-    shown = CliRunner().invoke(group, ["dryrun", "--steps", "1", "mine.py:step"]).stdout
+    shown = CliRunner().invoke(group, ["dryrun", "-v", "--steps", "1", "mine.py:step"]).stdout
     assert "return x[x > 0]" in shown
     assert "written after" not in shown
 
@@ -348,8 +348,9 @@ def test_phases_come_again_after_so_many_steps(tmp_path: Path) -> None:
 def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
     """In text with how often a round; where a format has no part for it, among the findings."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
-    shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "mine.py")]).stdout
-    assert "The program also repeats work between its steps: rollout (mine.py:12-15" in shown.replace("\n", " ")
+    first = CliRunner().invoke(group, ["dryrun", str(tmp_path / "mine.py")]).stdout
+    assert "The program also repeats work between its steps: rollout (mine.py:12-15" in " ".join(first.split())
+    shown = CliRunner().invoke(group, ["dryrun", "-v", str(tmp_path / "mine.py")]).stdout
     assert "rollout mine.py:12-15: 2 places would block the host, 16 rounds each time" in shown
     lines = CliRunner().invoke(group, ["dryrun", "--format", "csv", str(tmp_path / "mine.py")]).stdout
     assert [row for row in lines.splitlines() if "to-device" in row and ",15," in row]
