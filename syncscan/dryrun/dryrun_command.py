@@ -97,9 +97,10 @@ def command(
         form = "saved"
     program = (*(["-m"] if module else []), script, *args)
     options: dict[str, Any] = {}
+    if form in ("text", "markdown"):
+        options = {"verbose": verbose, "program": program}
     if form == "text":
-        options = {"verbose": verbose, "width": width(), "color": output is None and colors()}
-        options["program"] = program
+        options |= {"width": width(), "color": output is None and colors()}
 
     def work() -> _Reported:
         return _dry(script, args, module, steps, pretend_gpu(device), recording, form, options)

@@ -22,7 +22,7 @@ def in_library(place: WaitingLine) -> bool:
 
 @functools.cache
 def _library_rules() -> frozenset[str]:
-    """Return the rules whose tables name a library's files, which `syncscan fix` never changes, and torchmetrics' checks."""
+    """Return the rules whose tables name files of a library, which is never changed, and torchmetrics' checks."""
     tables = (FOLDER / "syncs").glob("*.toml")
     return frozenset({"metric-validation", *(file.stem for file in tables if "\nfiles = " in file.read_text("utf-8"))})
 

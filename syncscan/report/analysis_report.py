@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, phrases, races, source, states
+from syncscan.report import habits, host, phrases, program_run, races, source, states
 from syncscan.report.blocks import (
     Block,
     Code,
@@ -67,9 +67,18 @@ def behind_it(analysis: Analysis) -> Iterator[Block]:
     yield from in_states(analysis)
     if obstacles := states.in_the_way(analysis, removed=False):
         yield Sentence(obstacles)
+    yield from of_run(analysis, story)
+    yield from about(analysis, story)
+
+
+def of_run(analysis: Analysis, story: Story) -> Iterator[Block]:
+    """Yield what else the run does: a sentence, and of a dry run what waits between its steps."""
     if story.run_sentence:
         yield Sentence(story.run_sentence)
-    yield from about(analysis, story)
+    rows = [(row.name, code(row.where), Stacked((row.verdict, *row.waits))) for row in program_run.rows(analysis)]
+    if rows:
+        yield Heading("Between the steps")
+        yield Grid((GridColumn("part"), GridColumn("where"), GridColumn("waits")), tuple(rows))
 
 
 def first_screen(front: Front, verbose: bool = False) -> Iterator[Block]:

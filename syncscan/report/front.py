@@ -532,7 +532,9 @@ def _of_host(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hotte
 
 def _together(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     if dry_run.is_dry(analysis):
-        return dry_run.summary(analysis) if analysis.likeness else "Nothing was timed; for costs add `--like TRACE`."
+        steps = len(analysis.trace.steps)
+        timed = f"Nothing was timed in {steps} step{'s' * (steps != 1)}; for costs add `--like TRACE`."
+        return dry_run.summary(analysis) if analysis.likeness else timed
     if not len(analysis.trace.device_rows):
         return "Record the program with `syncscan profile`."
     if changes and changes[0].gain is None:

@@ -10,8 +10,8 @@ from msgspec import Struct
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.step import StepSummary
-from syncscan.report import analysis_report, annotated, program_run, suggested_fix
-from syncscan.report.blocks import Block, Code, Fold, Grid, GridColumn, Heading, Sentence, Stacked, code, facts
+from syncscan.report import analysis_report, annotated, suggested_fix
+from syncscan.report.blocks import Block, Code, Fold, Heading, Sentence, code, facts
 from syncscan.report.habits import HabitText
 from syncscan.report.page import markup
 from syncscan.report.phrases import waited
@@ -85,12 +85,7 @@ def _below_findings(analysis: Analysis, story: Story) -> Iterator[Block]:
 
 
 def _run(analysis: Analysis, story: Story) -> Iterator[Block]:
-    if story.run_sentence:
-        yield Sentence(story.run_sentence)
-    rows = [(row.name, code(row.where), Stacked((row.verdict, *row.waits))) for row in program_run.rows(analysis)]
-    if rows:
-        yield Heading("Between the steps")
-        yield Grid((GridColumn("part"), GridColumn("where"), GridColumn("waits")), tuple(rows))
+    yield from analysis_report.of_run(analysis, story)
     yield from analysis_report.phases(story)
 
 

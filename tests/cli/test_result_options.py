@@ -13,7 +13,9 @@ from syncscan.version import __version__
 from tests.each import each
 
 SAMPLE = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
-BEGINNINGS = {"html": "<!doctype html>", "json": "{", "md": "<sub>logged ", "csv": "id,rule", "sarif": "{", "xml": "<?xml"}
+BEGINNINGS = {
+    "html": "<!doctype html>", "json": "{", "md": "<sub>logged ", "csv": "id,rule", "sarif": "{", "xml": "<?xml",
+}  # fmt: skip
 
 
 def run(*words: str) -> Result:

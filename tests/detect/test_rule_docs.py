@@ -103,7 +103,12 @@ def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use
 
 DOS = [
     *((page.stem, do) for page in PAGES for do in page_of(page).dos.values()),
-    *((f"{file.name}: {place.title or place.files}", place.do) for file in TABLES for place in table_of(file.stem).places if place.fix),
+    *(
+        (f"{file.name}: {place.title or place.files}", place.do)
+        for file in TABLES
+        for place in table_of(file.stem).places
+        if place.fix
+    ),
 ]
 
 
