@@ -32,6 +32,8 @@ def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint
         walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
     elif walk.is_number(other):
         _with_number(walk, parent, node, other, taint, origin)
+    elif _is_deferred_sum(walk, other) and isinstance(parent.op, ast.Div) and node is parent.right:
+        walk.stuck(node, _DIVISOR, origin)
     elif walk.file.device_tensor(other) is not None:
         with_tensor(walk, node, other, taint, origin)
     else:
@@ -64,6 +66,12 @@ def why_no_number(types: Collection[str]) -> str:
         return _NOT_RUN
     kind = "tensor" if any(name.endswith("Tensor") for name in more) else more[0]
     return f"goes through code that other calls give a {kind}"
+
+
+def _is_deferred_sum(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether a tensor is most likely a number that was deferred before: one in double precision."""
+    tensor = walk.file.device_tensor(node)
+    return tensor is not None and tensor.dims == 0 and tensor.dtype == "float64"
 
 
 def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
