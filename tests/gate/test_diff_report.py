@@ -125,10 +125,10 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
 
 
 def test_the_page_draws_a_step_of_each_on_one_ruler() -> None:
-    """Host above device, before above after; both states have their facts."""
+    """Host above device, before above after, in one picture."""
     before, after = program(ITEM, NONZERO, lasts=1000), program(ITEM, lasts=500)
     page = render_page(gate.diff([before], [after]), before, after)
-    assert page.count('<figure class="ba panel">') == 1
+    assert page.count('class="sp sp-wide"') == 1
     assert [label in page for label in ("host before", "device before", "host after", "device after")] == [True] * 4
     assert "before: built" in page
     assert "default-src 'none'; style-src 'sha256-" in page

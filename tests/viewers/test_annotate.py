@@ -147,7 +147,9 @@ def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_color()
     shown = slices(added_to(t, analysis), "syncscan_finding")[0]
     assert re.fullmatch(r"saves [0-9.]+ µs · nonzero", shown["name"])
     assert (analysis.findings[0].severity, shown["cname"]) == (Severity.HIGH, "rail_animation")
-    unknown = replace(analysis, findings=tuple(replace(f, gain=None) for f in analysis.findings))
+    unknown = replace(
+        analysis, findings=tuple(replace(f, recoverable_us=None, recoverable_range_us=None) for f in analysis.findings)
+    )
     assert slices(added_to(t, unknown), "syncscan_finding")[0]["name"] == "waits 600 µs · nonzero"
     withheld = replace(unknown, step=replace(unknown.step, waits_withheld=True))
     assert slices(added_to(t, withheld), "syncscan_finding")[0]["name"] == "nonzero"
@@ -163,7 +165,7 @@ def test_a_viewer_opens_at_the_step_of_the_costliest_sync_of_the_first_finding()
     opening = opening_of(api.analyze_trace(t.trace()))
     assert opening is not None
     assert (opening.number, opening.view) == (1, Interval(3_000_000, 5_000_000))
-    assert opening.view.begin <= opening.sync.begin < opening.end <= opening.view.end
+    assert opening.view.begin <= opening.sync.begin < opening.sync.end <= opening.view.end
     assert opening.pids == (str(MAIN), "0")
 
 

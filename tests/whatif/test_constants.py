@@ -300,19 +300,6 @@ def test_a_fiftieth_of_the_step_is_a_gain(work: float, advised: bool) -> None:
     assert analysis.step.outlook.gains is advised
 
 
-@pytest.mark.parametrize(("device", "text"), [(915, "the device is busy"), (885, "The host is the limit")])
-def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, text: str) -> None:
-    """A host-bound step without syncs is told which of the two limits it."""
-    t = TraceBuilder()
-    for start in t.steps(4, lasts=1000):
-        t.launch("kernel", at=start + 10, lasts=device)
-        for k in range(100):
-            t.op("aten::add", start + 20 + 9 * k, start + 27 + 9 * k)
-    outlook = known(t).step.outlook
-    assert outlook
-    assert text in outlook.sentence
-
-
 # ------------------------------------------------------------------ which steps are replayed
 
 
