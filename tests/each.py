@@ -28,7 +28,7 @@ def each(
             assert cases
             for name, case in zip(named, cases, strict=True):
                 arguments = dict(zip(parameters, case if len(parameters) > 1 else [case], strict=True))
-                with subtests.test(name):
+                with subtests.test(name.encode("utf-8", "backslashreplace").decode()):  # xdist sends it as UTF-8
                     body(**arguments, **fixtures)
 
         signature = inspect.signature(body)

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from syncscan.facts.period import earlier_work, later_work, step_intervals, window
+from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
 from syncscan.facts.profiler_work import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
@@ -97,6 +97,9 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if earlier:
         backlog = f"the device has a backlog of {duration(earlier)}"
         yield f"When the first step begins, {backlog}, which counts neither as work of the steps nor as idle time."
+    held = sum(end - begin for _, begin, end in left_out_before(analysis.trace)) / 1e3
+    if held > ACROSS * analysis.step.observed_us:
+        yield f"The host waits once for {duration(held)} for work launched before the first step."
     if later and analysis.trace.steps:
         yield f"After the last step, the device needs {duration(later)} more to finish the work of the steps."
     elif later:

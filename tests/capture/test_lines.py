@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from syncscan.capture import callbacks, device, lines
-from syncscan.capture.lines_table import COLUMNS, lines_table
+from syncscan.capture.lines_table import lines_table
+from syncscan.model.capture import SyncRecord
 
 torch = pytest.importorskip("torch")
 
@@ -85,7 +86,7 @@ def test_rows_hold_time_thread_kind_and_handle(registry: Registry) -> None:
     """The time is the epoch's, the thread kineto's native one."""
     before = time.time_ns()
     (row,) = recorded(registry, lambda: wait(registry))["syncs"]
-    of = dict(zip(COLUMNS, row, strict=True))
+    of = dict(zip(SyncRecord.__struct_fields__, row, strict=True))
     assert before <= of["epoch_ns"] <= time.time_ns()
     assert of["tid"] == of["stack_tid"] == threading.get_native_id()
     assert (of["kind"], of["handle"], of["module"]) == ("stream", 7, -1)
