@@ -24,9 +24,9 @@ pytest.importorskip("matplotlib")
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SHOWN = {
-    "01_find_and_fix": ("The device is the limit", "backward: IndexBackward0", "No host-device syncs found."),
-    "02_read_a_trace": ("Syncs are the limit", "aten::_local_scalar_dense", "wait, measured"),
-    "03_what_if": ("predicted", "1. remove to-device-", "Nothing to gain from removing syncs"),
+    "01_find_and_fix": ("The device is the limit", "backward: IndexBackward0", "The trace has no device work."),
+    "02_read_a_trace": ("Syncs may be the limit", "aten::_local_scalar_dense", "wait, measured"),
+    "03_what_if": ("predicted", "1. remove to-device-", "→ limit: sync"),
     "04_timing_and_overlap": (
         "a call takes",
         "6 of 6 measured steps lie in the predicted range",
