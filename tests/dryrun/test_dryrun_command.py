@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -351,7 +352,7 @@ def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
     first = CliRunner().invoke(group, ["dryrun", str(tmp_path / "mine.py")]).stdout
     assert "The program also repeats work between its steps: rollout (mine.py:12-15" in " ".join(first.split())
     shown = CliRunner().invoke(group, ["dryrun", "-v", str(tmp_path / "mine.py")]).stdout
-    assert "rollout mine.py:12-15: 2 places would block the host, 16 rounds each time" in shown
+    assert re.search(r"rollout +mine\.py:12-15 +2 places would block the host, 16 rounds each time", shown)
     lines = CliRunner().invoke(group, ["dryrun", "--format", "csv", str(tmp_path / "mine.py")]).stdout
     assert [row for row in lines.splitlines() if "to-device" in row and ",15," in row]
 
