@@ -56,13 +56,17 @@ def with_protected(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint
     )
 
 
+KEEP = "Keep a wait here, if only an event's: it orders the use of that memory."
+"""Advice of one line on a wait that protects a use of memory."""
+
+
 def _met(point: SyncPoint, use: ProtectedUse) -> SyncPoint:
     first = f"line {use.first[1]}" if use.first else "an earlier line"
     return _protecting(point, "Keep a wait here: " + _WITHOUT[use.kind].format(first=first, second=use.second[1]))
 
 
 def _protecting(point: SyncPoint, fix: str) -> SyncPoint:
-    return replace(point, diagnosis=replace(point.diagnosis, fix=fix))
+    return replace(point, diagnosis=replace(point.diagnosis, fix=fix, do=KEEP))
 
 
 def _behind_copies(trace: Trace, points: Sequence[SyncPoint]) -> Iterator[int]:
