@@ -680,7 +680,9 @@ def _doubts(analysis: Analysis, changes: Sequence[ListedChange], timed: str) -> 
     if mean:
         yield f"The run's mean is {duration(mean)}, outside of {_step(analysis)}."
     if analysis.step.device_share_basis is ShareBasis.ESTIMATED:
-        yield "The step wasn't timed without the profiler: its share is an estimate."
+        guess = analysis.step.guessed_overhead
+        share = f"{guess:.0%} of host time" if guess else "its share"
+        yield f"The step wasn't timed without the profiler: {share} is an estimate."
     if not changes:
         high = (analysis.step.recoverable_range_us or (0.0, 0.0))[1] / max(1.0, replayed(analysis.step))
         if high >= LEAST_MAY and real(analysis.findings):
