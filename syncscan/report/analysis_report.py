@@ -29,7 +29,8 @@ from syncscan.report.blocks import (
     facts,
     strong,
 )  # fmt: skip
-from syncscan.report.front import Front, ListedChange, RunBar, front_of
+from syncscan.report.front import Front, RunBar, front_of
+from syncscan.report.front_changes import ListedChange
 from syncscan.report.front_places import Hottest
 from syncscan.report.habits import HabitText
 from syncscan.report.story import FindingText, Story, story_of
@@ -114,10 +115,9 @@ def _header(front: Front) -> str:
 def changes(listed: Sequence[ListedChange]) -> Iterator[Item]:
     """Yield a change as two lines: gain, step and place; then what to do. Gains and arrows stand below one another."""
     amounts = max(len(change.amount) for change in listed)
-    starts = [change.becomes.partition("→")[0] for change in listed]
-    indent = max(map(len, starts))
-    for number, (change, start) in enumerate(zip(listed, starts, strict=True), 1):
-        becomes = f"  {' ' * (indent - len(start))}{change.becomes}" if change.becomes else ""
+    arrow = max(change.becomes.find("→") for change in listed)
+    for number, change in enumerate(listed, 1):
+        becomes = f"  {' ' * (arrow - change.becomes.find('→'))}{change.becomes}" if change.becomes else ""
         words = (strong(change.amount.rjust(amounts)), f"{becomes}  ", code(change.place))
         below: list[Words] = [change.do, *([Span(f"  {change.below}", "dim")] if change.below else [])]
         yield Item(words, tuple(below), Span(f"{number}."))

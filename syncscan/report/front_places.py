@@ -124,7 +124,7 @@ def place_of_habit(analysis: Analysis, habit: Habit) -> str:
     sampled = analysis.host_time.sampled
     if habit.rule == "launch-bound":
         return _network(analysis)
-    about = " ".join(part for part in (_ABOUT.get(habit.rule, habit.advice.title),) if part)
+    about = _ABOUT.get(habit.rule, habit.advice.title)
     line = _line_of_habit(habit, sampled)
     if line:
         return f"{line}, {about}"

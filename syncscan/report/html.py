@@ -24,7 +24,8 @@ from syncscan.model.remedy import Remedy
 from syncscan.model.step import Bound
 from syncscan.report import host, step_picture, svg, tabs
 from syncscan.report.assets import asset, template
-from syncscan.report.front import Front, ListedChange, front_of
+from syncscan.report.front import Front, front_of
+from syncscan.report.front_changes import ListedChange
 from syncscan.report.habits import HabitText
 from syncscan.report.page import markup
 from syncscan.report.phrases import real, replayed
@@ -183,7 +184,7 @@ def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> I
             yield "recoverable", within(saves, range_us), "by the first change, projected", True
         else:
             all_of = "after it" if len(projected) == 1 else "after all of them"
-            yield all_of, step_picture.takes(last), "projected", True
+            yield all_of, last.takes, "projected", True
 
 
 def _of_bound(analysis: Analysis) -> Iterator[tuple[str, str, str, bool]]:
@@ -226,7 +227,7 @@ def _toggled(analysis: Analysis, first: Front) -> _After:
         listed = chosen == list(range(len(chosen)))
         limits = row.after_low_us, row.after_high_us
         us, (low, high) = (row.after_us, limits) if listed else _after(analysis, [remedies[k] for k in chosen])
-        out[mask] = us, low, high, step_picture.takes(row) if listed else within(us, (low, high))
+        out[mask] = us, low, high, row.takes if listed else within(us, (low, high))
     return out
 
 

@@ -317,9 +317,9 @@ def _has(t: Trace) -> Has:
 
 def _step(analysis: Analysis) -> StepDocument:
     front = front_of(analysis)
-    said = {"verdict": front.verdict, "summary": front.together, "advice": front.advice}
+    sentences = {"verdict": front.verdict, "summary": front.together, "advice": front.advice}
     unknown = dict.fromkeys(_TIMED if analysis.trace.info.capture.pretended else ())
-    return written(StepDocument, analysis.step, **said, **unknown)
+    return written(StepDocument, analysis.step, **sentences, **unknown)
 
 
 _TIMED = (

@@ -19,7 +19,7 @@ from syncscan.model.projection import Projection, Schedule
 from syncscan.model.slice_names import is_loader
 from syncscan.model.step import Bound
 from syncscan.model.trace import HOST, NONE
-from syncscan.report.front import Front, ListedChange
+from syncscan.report.front import Front
 from syncscan.report.phrases import replayed
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration, part_of, within
@@ -101,13 +101,8 @@ def of(analysis: Analysis, first: Front) -> StepPicture | None:
     projected = [change for change in first.changes if change.gain is not None]
     rows = zip(names, projected, strict=False)
     return _step(
-        analysis, tuple(After(name, c.after_us, (c.after_low_us, c.after_high_us), takes(c)) for name, c in rows)
+        analysis, tuple(After(name, c.after_us, (c.after_low_us, c.after_high_us), c.takes) for name, c in rows)
     )
-
-
-def takes(change: ListedChange) -> str:
-    """Return the step after a change in words: `11.7 ms` of `16.0 → 11.7 ms (11.1 to 12.8)`."""
-    return change.becomes.partition("→ ")[2].partition(" (")[0]
 
 
 def projected(analysis: Analysis, projection: Projection) -> StepPicture | None:

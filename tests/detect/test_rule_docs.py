@@ -20,7 +20,7 @@ from syncscan.detect.rule_table import table_of
 from syncscan.detect.rules import ORDER
 from syncscan.model import race
 from syncscan.model.finding import Cause, Removal
-from syncscan.report.front import DO
+from syncscan.report.front_changes import DO
 from syncscan.rules.pages import FOLDER, SYNC_HEADINGS, habit_page, sync_page
 from tests.each import each
 

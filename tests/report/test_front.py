@@ -12,7 +12,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Area
 from syncscan.model.step import Bound
 from syncscan.report import render
-from syncscan.report.front import DO, LINE, MOST, Front, ListedChange, front_of
+from syncscan.report.front import LINE, Front, front_of
+from syncscan.report.front_changes import DO, MOST, ListedChange
 from syncscan.report.front_places import LEAST as A_QUARTER
 from syncscan.report.phrases import replayed
 
@@ -137,8 +138,8 @@ def device_work(a: Analysis, changes: Sequence[ListedChange]) -> float:
     habits = {habit.id: habit.changes[:1] for habit in a.habits}
     edits = [e for c in changes for e in habits.get(c.habit) or (a.remedies[c.remedy or 0].compiled,)]
     work = {row: left for edit in edits for row, left in edit.work}
-    gone = sum(float(a.trace.slices.dur[row]) * (1 - left) for row, left in work.items()) / 1e3 / a.step.count
-    return min(a.step.device_busy_us - gone, a.step.unprofiled_us or a.step.observed_us)
+    less = sum(float(a.trace.slices.dur[row]) * (1 - left) for row, left in work.items()) / 1e3 / a.step.count
+    return min(a.step.device_busy_us - less, a.step.unprofiled_us or a.step.observed_us)
 
 
 def test_a_range_has_two_ends_and_no_state_is_below_the_devices_work() -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from syncscan.report.front import front_of
-from syncscan.report.step_picture import takes
 from syncscan.report.units import duration, within
 from tests.each import each
 from tests.recordings import RECORDINGS, analyzed, name, rendered
@@ -78,7 +77,7 @@ def test_changes_stand_there_as_they_were_decided(recording: Path) -> None:
     changes = front_of(page.analysis).changes
     assert [amount for amount, _ in page.changes] == [change.amount for change in changes]
     assert [becomes for _, becomes in page.changes if becomes] == [c.becomes for c in changes if c.becomes]
-    after = [takes(change) for change in changes if change.gain is not None]
+    after = [change.takes for change in changes if change.gain is not None]
     assert page.values in ([*after, *after], [])
 
 
@@ -93,8 +92,8 @@ def test_the_last_number_is_what_the_changes_lead_to(recording: Path) -> None:
     limits = first.before_us - first.after_high_us, first.before_us - first.after_low_us
     words = {
         "recoverable": within(first.before_us - first.after_us, limits),
-        "after it": takes(last),
-        "after all of them": takes(last),
+        "after it": last.takes,
+        "after all of them": last.takes,
     }
     label = list(page.tiles)[-1]
     assert page.tiles[label][0] == words[label]

@@ -71,8 +71,8 @@ def test_a_wait_for_earlier_work_is_no_time_of_the_steps(kind: str, recorded: bo
     assert finding.wait_us == pytest.approx(BACKLOG / 5, rel=0.02)
     assert finding.recoverable_us is not None
     assert finding.recoverable_range_us[1] < 0.02 * analysis.step.observed_us
-    said = " ".join(render(analysis, "text", verbose=True).split())
-    assert "The host waits once for 19.9 ms for work launched before the first step." in said
+    shown = " ".join(render(analysis, "text", verbose=True).split())
+    assert "The host waits once for 19.9 ms for work launched before the first step." in shown
 
 
 def test_a_wait_for_the_steps_own_work_keeps_its_gain() -> None:
