@@ -19,6 +19,7 @@ from syncscan.proof.child_process import GRACE_S, ChildProcess
 from syncscan.proof.compared_program import ComparedProgram
 from syncscan.proof.outcome import Fingerprint, Side, Tensors
 from syncscan.scratch import Scratch
+from syncscan.scratch.environment import code_caches
 
 BOOT = """\
 import sys
@@ -27,9 +28,6 @@ from syncscan.capture.trial_process import main
 main()
 """
 """Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""
-CODE_CACHES = "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"
-"""Variables that say where torch and Triton store compiled code. A scratch copy would lose it, and a compiled program
-take a minute and more for each pair (locuslab/TCN, karpathy/makemore under `reduce-overhead` on an H200)."""
 SHOWN = 15
 """Lines of a failed program's output that are shown."""
 NO_STEPS = """\
@@ -190,8 +188,13 @@ class Trials:
         return trial
 
     def _code_caches(self) -> dict[str, str]:
-        """Return where programs store what they compile, as scratch copies pass it through: else each compiles anew."""
-        folders = {name: Path(self._compiled.name, name) for name in CODE_CACHES if not os.environ.get(name)}
+        """Return where programs store what they compile, if the user has no such cache: a scratch copy would lose it.
+
+        A compiled program would take a minute and more for each pair (locuslab/TCN, karpathy/makemore under
+        `reduce-overhead` on an H200).
+        """
+        missing = [name for name, place in code_caches().items() if not place.is_dir()]
+        folders = {name: Path(self._compiled.name, name) for name in missing}
         for folder in folders.values():
             folder.mkdir(exist_ok=True)
         return {name: str(folder) for name, folder in folders.items()}

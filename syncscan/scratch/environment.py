@@ -91,7 +91,13 @@ def _known() -> Iterator[Path]:
     for name, part in _BY_VARIABLE.items():
         if os.environ.get(name):
             yield Path(os.environ[name]).expanduser() / part
-    yield home / ".triton" / "cache"
-    with contextlib.suppress(KeyError, OSError):  # a user without a name
-        yield Path(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
+    yield from code_caches().values()
     yield Path("/tmp/nvidia-mps")
+
+
+def code_caches() -> dict[str, Path]:
+    """Return where torch and Triton store compiled code, by the variable that names another place, which isn't set."""
+    places = {"TRITON_CACHE_DIR": Path("~/.triton/cache").expanduser()}
+    with contextlib.suppress(KeyError, OSError):  # a user without a name
+        places["TORCHINDUCTOR_CACHE_DIR"] = Path(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
+    return {name: place for name, place in places.items() if not os.environ.get(name)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,6 +81,7 @@ def test_steps_are_timed_and_compared(trials: Trials, folder: Path) -> None:
 def test_compiled_code_is_stored_for_the_next_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the comparison is over: a process that compiles anew for each pair would take all the time there is."""
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))  # where a user's own cache would be
     (folder / "compiles.py").write_text(
         "import os, pathlib, torch\n"
         "stored = pathlib.Path(os.environ['TORCHINDUCTOR_CACHE_DIR'], 'kernel')\n"
@@ -93,6 +95,21 @@ def test_compiled_code_is_stored_for_the_next_process(folder: Path, monkeypatch:
             trial = trials.open(Side.BEFORE, seeded=1)
             assert trial.fingerprint()[0].losses[0].numbers[0][0] == stored
             trial.close()
+
+
+def test_a_users_own_cache_of_compiled_code_stays_in_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in it needs no compiler."""
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    (folder / f"torchinductor_{getpass.getuser()}").mkdir()
+    (folder / "compiles.py").write_text(
+        "import os, torch\n"
+        "def before():\n"
+        "    named = torch.ones(1) * ('TORCHINDUCTOR_CACHE_DIR' in os.environ)\n"
+        "    return lambda: named\n"
+    )
+    with Trials({Side.BEFORE: program("compiles.py:before")}, 60.0) as trials:
+        assert trials.open(Side.BEFORE, seeded=1).fingerprint()[0].losses[0].numbers[0][0] == 0.0
 
 
 def test_a_program_writes_into_a_copy_of_the_users_files(folder: Path) -> None:
