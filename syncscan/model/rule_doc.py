@@ -30,6 +30,8 @@ class RuleDoc(msgspec.Struct, frozen=True):
     """Why it costs time, as a finding says it: in plain text."""
     when_fine: str
     """When to leave the code as it is, as a finding says it."""
+    subject: str = ""
+    """The thing that a habit's change is about, where a first screen has no line: `the DataLoader`; else empty."""
 
     @property
     def of_habit(self) -> bool:

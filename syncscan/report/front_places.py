@@ -21,6 +21,7 @@ from syncscan.model.host import HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
 from syncscan.report.units import duration
+from syncscan.rules.pages import habit_page
 
 LEAST = 0.25
 """Part of the step from which one line, or one op with its backward, is named."""
@@ -28,26 +29,6 @@ MOSTLY = 0.8
 """Part of a change's gain that the phases hold which its place names."""
 _NETWORK = {Phase.FORWARD: "forward", Phase.BACKWARD: "backward"}
 _NOT_RECORDED = "line not recorded"
-_ABOUT = {
-    "loader-no-workers": "the DataLoader",
-    "loader-few-workers": "the DataLoader",
-    "pageable-input": "the copy of the input",
-    "inline-pin": "the pinning of the batch",
-    "copy-in-line": "the copy of the input",
-    "host-built-tensor": "the tensor that the host builds",
-    "fp32-matmul": "the matrix products",
-    "optimizer-loop": "the optimizer's step",
-    "gradients-zeroed": "the zeroing of gradients",
-    "garbage-collection": "the garbage collector",
-    "lock-held": "another thread",
-    "allocation-storm": "the allocator",
-    "autocast-casts": "the casts of weights",
-    "first-touch": "the memory that the step allocates",
-    "parameter-loop": "the loop over parameters",
-    "op-setup": "the op that is set up",
-    "side-work": "the step's thread",
-}
-"""Subjects of habits, for a place whose line no recording shows."""
 _PHASE_OF = {
     "loader-no-workers": Phase.DATA,
     "loader-few-workers": Phase.DATA,
@@ -124,7 +105,7 @@ def place_of_habit(analysis: Analysis, habit: Habit) -> str:
     sampled = analysis.host_time.sampled
     if habit.rule == "launch-bound":
         return _network(analysis)
-    about = _ABOUT.get(habit.rule, habit.advice.title)
+    about = habit_page(habit.rule).subject or habit.advice.title
     line = _line_of_habit(habit, sampled)
     if line:
         return f"{line}, {about}"

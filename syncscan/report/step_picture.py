@@ -184,6 +184,9 @@ def _in_a_row(took: dict[str, float], step: str) -> Iterator[Part]:
 def _waits(analysis: Analysis, plan: Schedule, base: float) -> Iterator[Part]:
     for blocked in plan.blocked:
         begin, end = _scaled(np.array([blocked.begin, blocked.end]), plan, base)
+        if end - begin < NOTABLE * base:
+            yield Part("wait", begin, end)
+            continue
         value = part_of(end - begin, duration(base))
         name = "launch queue full," if blocked.recorded == NONE else ""
         if blocked.finding != NONE:

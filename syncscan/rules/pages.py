@@ -82,6 +82,7 @@ def habit_page(id: str) -> RuleDoc:
         dos=_variants("do", header),
         why=_plain(sections[WHY_OF_HABIT]),
         when_fine=_plain(sections[WHEN_FINE]),
+        subject=header.get("subject", ""),
     )
 
 
