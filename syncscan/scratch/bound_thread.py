@@ -5,13 +5,12 @@ Landlock binds the thread that asks for it, with all that it starts, and lets no
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import ctypes
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -21,6 +20,8 @@ from syncscan.scratch import landlock
 Result = TypeVar("Result")
 GRACE_S = 2.0
 """Seconds for a function to end that is interrupted; one that hangs in C isn't waited for any longer."""
+AWAKE_S = 0.2
+"""Seconds between two looks for a signal: one that comes just before a thread blocks on a lock doesn't wake it."""
 
 
 class BoundThread:
@@ -37,13 +38,14 @@ class BoundThread:
         """
         __tracebackhide__ = True  # for pytest
         done: Future[Result] = Future()
-        self._orders.put((function, done))
         try:
-            error = done.exception()
+            self._orders.put((function, done))
+            while not wait([done], AWAKE_S).done:
+                pass
         except BaseException as stop:
             met = self._interrupted(done)
             raise stop.with_traceback(met.__traceback__ if met is not None else stop.__traceback__) from None
-        if error is not None:
+        if (error := done.exception()) is not None:
             raise error
         return done.result()
 
@@ -61,8 +63,8 @@ class BoundThread:
         """Interrupt the function that runs, and return what it ended with; begin anew if it doesn't end."""
         number = ctypes.c_ulong(self._thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(KeyboardInterrupt))
-        with contextlib.suppress(TimeoutError):
-            return done.exception(GRACE_S)
+        if wait([done], GRACE_S).done:
+            return done.exception()
         self.end()
         self._begin()
         return None

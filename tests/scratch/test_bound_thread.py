@@ -74,3 +74,19 @@ def test_an_interrupt_reaches_the_function_that_runs(bound: BoundThread) -> None
     assert "waits" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     with pytest.raises(PermissionError):
         bound.call(lambda: Path("last.pt").write_text("x"))
+
+
+def test_an_interrupt_that_wakes_nobody_is_noticed(bound: BoundThread) -> None:
+    """The system may give a signal to a thread that runs, or to a waiting one just before it blocks."""
+
+    def waits() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            time.sleep(0.001)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            bound.call(waits)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
