@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence, Set
 from msgspec.structs import replace
 
 from syncscan.attribute.source_file import OWN, SourceFiles, function_with, functions_of
-from syncscan.facts.code_pattern import called, stands_in
 from syncscan.model.finding import Source, SyncPoint, Use
 from syncscan.model.runtime_calls import is_synchronize
+from syncscan.source.code_pattern import called, stands_in
 
 _SPELLINGS = {
     "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),

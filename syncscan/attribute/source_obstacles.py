@@ -12,10 +12,10 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from syncscan.attribute.source_file import OWN, SourceFiles
-from syncscan.facts.code_pattern import stands_in
 from syncscan.model.finding import Finding
 from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import Trace
+from syncscan.source.code_pattern import stands_in
 
 _OF_MODULES = frozenset("parameters named_parameters state_dict load_state_dict eval train zero_grad".split())
 """Methods that a network has and little else: `loader.dataset.train` is an attribute, and not called."""

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from syncscan.capture.lines import Frame, RecordedWaits, Sync
 from syncscan.capture.stack_frames import RUNNER, naming
-from syncscan.facts.loops import Loops
 from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import calls_modules
+from syncscan.source.loops import Loops
 
 Json = dict[str, Any]
 

@@ -22,9 +22,9 @@ from syncscan.capture.module_calls import ModuleCalls
 from syncscan.capture.optimizer_hook import has_optimizer
 from syncscan.capture.rounds import Rounds, can_watch
 from syncscan.capture.stack_frames import of_program, outward
-from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of
+from syncscan.source.loops import Loop, Loops
 
 LOOK_S = 0.1
 """Interval between looks at the main thread; a look takes some 50 µs."""

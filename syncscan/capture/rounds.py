@@ -13,7 +13,7 @@ from typing import Any
 
 from syncscan.capture.stack_frames import line_of
 from syncscan.capture.unseen import unseen
-from syncscan.facts.loops import Loop
+from syncscan.source.loops import Loop
 
 NAME = "syncscan"
 _NUMBERS = (4, 3, 2, 5)

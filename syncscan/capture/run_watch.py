@@ -22,9 +22,9 @@ from syncscan.capture.lines_table import Json
 from syncscan.capture.paced_steps import prefetched
 from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_program, outward
 from syncscan.capture.ticks import NotSampled, Row, Ticks
-from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
 from syncscan.facts.rhythm import median, period_of
+from syncscan.source.loops import Loop, Loops
 
 RATE = 29
 """Samples per second while nothing else is sampled: below 0.2 % of a step."""

@@ -9,10 +9,10 @@ from types import CodeType
 from typing import NamedTuple
 
 from syncscan.dryrun.call_paths import CallPath, CallPaths, WaitOnThread
-from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, name_of, phases_of, rounds_of
 from syncscan.model.libraries import in_package
 from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase
+from syncscan.source.loops import Loop, Loops
 
 MOST_PHASES = 16
 _CONTAINERS = "torch/nn/modules/container.py"

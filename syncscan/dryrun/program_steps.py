@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from syncscan.capture.optimizer_hook import has_optimizer
 from syncscan.capture.stack_frames import line_of
-from syncscan.facts.loops import Loop, Loops
 from syncscan.model.libraries import package_of
+from syncscan.source.loops import Loop, Loops
 
 ENOUGH = 3
 """Rounds of a loop that is repeated."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from syncscan.dryrun.call_paths import CallPath, CallPaths
-from syncscan.facts.loops import Loop, Loops
 from syncscan.model.libraries import in_package
+from syncscan.source.loops import Loop, Loops
 
 Holds = Callable[[CallPath], bool]
 """Tells whether a path leads into what the steps repeat."""

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.rhythm import median
 from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
+from syncscan.source.loops import Loop, Loops
 
 INSIDE = 0.8
 """Least fraction of ordinary steps' samples inside the loop whose rounds are the steps."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
+from syncscan.source.code_pattern import matched
 
 _LINEAR = frozenset("neg float double detach clone".split())
 _METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos clamp clamp_min clamp_max".split())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from syncscan.facts.code_pattern import matched
 from syncscan.lint import torch_names as known
 from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key, makes_module
 from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
+from syncscan.source.code_pattern import matched
 
 Environment = dict[str, Value]
 _WRAPPERS = frozenset("enumerate tqdm trange iter reversed islice track auto".split())

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import msgspec
 from msgspec.structs import replace
 
-from syncscan.facts.code_pattern import matched
 from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, Function, seldom
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
@@ -19,6 +18,7 @@ from syncscan.lint.imported_names import FileNames, constant, key
 from syncscan.lint.pattern import Hit, LintSite, Pattern
 from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, UNKNOWN, ValueKind
+from syncscan.source.code_pattern import matched
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
 _SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")

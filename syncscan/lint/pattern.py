@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from syncscan.facts.code_pattern import matched
 from syncscan.lint.contexts import CodeContext
 from syncscan.lint.evaluate import Evaluator
 from syncscan.lint.imported_names import argument, is_true
 from syncscan.lint.values import Value, ValueKind
 from syncscan.model.finding import Confidence
+from syncscan.source.code_pattern import matched
 
 
 class Hit(msgspec.Struct, frozen=True):

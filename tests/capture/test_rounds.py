@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture.rounds import Rounds, can_watch
-from syncscan.facts.loops import Loop, Loops
+from syncscan.source.loops import Loop, Loops
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of single jumps since 3.12")
 

@@ -24,8 +24,8 @@ from syncscan.capture.rounds import Rounds
 from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.step_ends import ScopeWatch
 from syncscan.capture.ticks import Ticks
-from syncscan.facts.loops import Loop
 from syncscan.patches import when_imported
+from syncscan.source.loops import Loop
 from tests.as_on_a_gpu import Machine, machine
 
 torch = pytest.importorskip("torch")

@@ -8,9 +8,9 @@ from types import CodeType
 import pytest
 
 from syncscan.capture.run_watch import window
-from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, phases_of, rounds_of
 from syncscan.model.program_run import PhaseKind
+from syncscan.source.loops import Loop, Loops
 
 SOURCE = """\
 def train():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing.flow import deferred_arithmetic
 from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint, number
 from syncscan.fixing.program_file import NUMBERS
+from syncscan.source.code_pattern import matched
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk

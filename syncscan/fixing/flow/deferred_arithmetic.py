@@ -6,11 +6,11 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow.number_reads import callable_source
 from syncscan.fixing.flow.taint import Local, Origin, Taint, number
 from syncscan.fixing.program_file import NUMBERS
+from syncscan.source.code_pattern import matched
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk

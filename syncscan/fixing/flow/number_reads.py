@@ -6,11 +6,11 @@ import ast
 
 import msgspec
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing.edits import Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import NUMBERS, File
+from syncscan.source.code_pattern import matched
 
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""

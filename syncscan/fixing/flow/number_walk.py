@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft, Template
 from syncscan.fixing.flow import callees, containers, deferred_arithmetic, onlookers, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint, number
 from syncscan.fixing.program_file import File, Function, Loop
+from syncscan.source.code_pattern import matched
 
 NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
 UNFOLLOWED = "is stored where the analysis can't follow it"

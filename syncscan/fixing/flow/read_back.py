@@ -6,11 +6,11 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import Loop
+from syncscan.source.code_pattern import matched
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk

@@ -13,7 +13,6 @@ import ast
 from collections.abc import Iterator
 from types import SimpleNamespace
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
@@ -21,6 +20,7 @@ from syncscan.fixing.gathered import gathered
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "any-guard"
 TITLE = "A masked fill is guarded by mask.any()"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import makers, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "constant"
 TITLE = "A constant tensor is created in every step"

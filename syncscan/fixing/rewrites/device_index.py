@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
@@ -17,6 +16,7 @@ from syncscan.fixing.flow.number_reads import primary
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "device-index"
 TITLE = "An index on the host is copied to the device at every use"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
@@ -16,6 +15,7 @@ from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "element-loop"
 TITLE = "Elements are read one by one"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
@@ -19,6 +18,7 @@ from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, prim
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "gathered-reads"
 TITLE = "Numbers are read one by one in a comprehension"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow.moved_reads import stands_first
@@ -19,6 +18,7 @@ from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, prim
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "late-read"
 TITLE = "A progress bar shows a number in every step"

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.gathered import gathered, named_mask
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "masked-loss"
 TITLE = "A loss over masked elements"

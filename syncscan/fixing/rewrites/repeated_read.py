@@ -11,7 +11,6 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
@@ -20,6 +19,7 @@ from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "repeated-read"
 TITLE = "The same number is read several times in a step"

@@ -11,13 +11,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from syncscan.facts.code_pattern import matched
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
 
 ID = "under-interval"
 TITLE = "A number is read in every step and used in few"

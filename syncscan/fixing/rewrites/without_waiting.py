@@ -14,7 +14,6 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
-from syncscan.facts.code_pattern import called, matched
 from syncscan.fixing import makers, questions
 from syncscan.fixing.arguments import with_argument
 from syncscan.fixing.edits import Draft, Render, Template
@@ -23,6 +22,7 @@ from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import called, matched
 
 ID = "without-waiting"
 TITLE = "A copy to the device waits needlessly"

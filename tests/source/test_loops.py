@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 
-from syncscan.facts.loops import Loop, Loops
+from syncscan.source.loops import Loop, Loops
 
 SOURCE = """\
 for epoch in range(3):

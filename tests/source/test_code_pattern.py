@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.facts.code_pattern import matched
+from syncscan.source.code_pattern import matched
 from tests.each import each
 
 

@@ -1,0 +1,1 @@
+"""The source of a program: its text and tree, and what its names, loops and calls are."""
