@@ -21,7 +21,7 @@ from syncscan.fixing.left_to_author import (
 )
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal, by_hand, is_too_long, proposals_of, with_torch
+from syncscan.fixing.proposal import Left, Proposal, by_hand, is_too_long, with_torch
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
@@ -197,7 +197,7 @@ class PatchBuilder:
         places = [place for place in now.places if place.file == path]
         self._once |= {(path, self._was(path, place.line)) for place in places if runs_once(file, place.line)}
         for rewrite in REWRITES:
-            for candidate in proposals_of(rewrite, file):
+            for candidate in rewrite.answers(file):
                 if isinstance(candidate, Left):
                     self._leave(path, candidate)
                     continue

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import Protocol
+import functools
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,10 @@ from syncscan.model.fix import Safety
 
 MOST_LINES = 2
 """Lines that may be added for each place that no longer waits."""
+
+
+FEWEST = 3
+"""Runs or waits of a place in the whole run, below which nothing is to be gained."""
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -28,7 +32,7 @@ class Proposal(msgspec.Struct, frozen=True):
     rule: str = ""
     """The rule that knows the wait, where the dry run names no other there; by default the first of the rewrite."""
     rewrite: str = ""
-    """Its id, title and safety are filled in by `proposals_of`."""
+    """Its id, title and safety are filled in by `Rewrite.answers`."""
     title: str = ""
     safety: Safety = Safety.SAFE
     why: str = ""
@@ -59,38 +63,37 @@ class Left(msgspec.Struct, frozen=True):
     __hash__ = object.__hash__
 
 
-class Rewrite(Protocol):
-    """Interface of a module in `fixing/rewrites`."""
-
-    ID: str
-    """Name of the rewrite: the file's, with hyphens."""
-    TITLE: str
-    """Description in a few words."""
-    SAFETY: Safety
-    """Safety of all its changes."""
-    BEFORE: str
-    """Example of what it changes; `x` and `mask` are tensors on the device."""
-    AFTER: str
-    """The example after the change."""
-
-    @property
-    def RULES(self) -> tuple[str, ...]:
-        """Rules whose waits the rewrite removes."""
-        ...
-
-    def find(self, file: File) -> Iterator[Proposal | Left]:
-        """Yield what it would change in a file, and what it knows and has to leave."""
-        ...
+Answers = Iterator[Proposal | Left]
 
 
-def proposals_of(rewrite: Rewrite, file: File) -> Iterator[Proposal | Left]:
-    """Yield what a rewrite finds in a file, with its own name, title and safety."""
-    for answer in rewrite.find(file):
-        if isinstance(answer, Left):
-            yield answer
-        else:
-            rule = answer.rule or rewrite.RULES[0]
-            yield replace(answer, rule=rule, rewrite=rewrite.ID, title=rewrite.TITLE, safety=rewrite.SAFETY)
+class Rewrite(msgspec.Struct, frozen=True):
+    """A pattern of code that waits, and what takes the wait away; `x` and `mask` in its example lie on the device."""
+
+    id: str
+    title: str
+    rules: tuple[str, ...]
+    """Rules whose waits it removes."""
+    before: str
+    after: str
+    safety: Safety
+    find: Callable[[File], Answers]
+    """Yields what it would change in a file, and what it knows and has to leave; its docstring has the conditions."""
+
+    def answers(self, file: File) -> Answers:
+        """Yield what it finds in a file, with its own name, title and safety."""
+        for answer in self.find(file):
+            if isinstance(answer, Left):
+                yield answer
+            else:
+                rule = answer.rule or self.rules[0]
+                yield replace(answer, rule=rule, rewrite=self.id, title=self.title, safety=self.safety)
+
+
+def rewrite(
+    name: str, title: str, *, rules: tuple[str, ...], before: str, after: str, safety: Safety = Safety.SAFE
+) -> Callable[[Callable[[File], Answers]], Rewrite]:
+    """Make a rewrite of a function that finds its pattern."""
+    return functools.partial(Rewrite, name, title, rules, before, after, safety)
 
 
 def is_too_long(proposal: Proposal) -> bool:

@@ -10,7 +10,7 @@ from syncscan.fixing.rewrites import REWRITES
 
 def section(rule: str) -> str:
     """Return the part of a rule's page about `syncscan fix`, as Markdown; empty if no rewrite knows the rule."""
-    rewrites = [rewrite for rewrite in REWRITES if rule in rewrite.RULES]
+    rewrites = [rewrite for rewrite in REWRITES if rule in rewrite.rules]
     if not rewrites:
         return ""
     head = "`syncscan fix` rewrites these patterns, and verifies each change by a dry run."
@@ -18,12 +18,12 @@ def section(rule: str) -> str:
 
 
 def _paragraph(rewrite: Rewrite) -> str:
-    conditions = (inspect.getdoc(rewrite) or "").partition("\n\n")[2]
+    conditions = (inspect.getdoc(rewrite.find) or "").partition("\n\n")[2]
     lines = [
-        f"\n**{rewrite.ID}** ({rewrite.SAFETY.value}): {rewrite.TITLE}.",
+        f"\n**{rewrite.id}** ({rewrite.safety.value}): {rewrite.title}.",
         *([conditions] if conditions else []),
-        f"```python\n{rewrite.BEFORE}\n```",
+        f"```python\n{rewrite.before}\n```",
         "becomes",
-        f"```python\n{rewrite.AFTER}\n```\n",
+        f"```python\n{rewrite.after}\n```\n",
     ]
     return "\n\n".join(lines)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal, proposals_of
+from syncscan.fixing.proposal import Left, Proposal, Rewrite
 from syncscan.fixing.proposal_trial import compatible
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import read
@@ -46,7 +45,7 @@ class Rewritten:
     """Reasons for what is left to the author."""
 
 
-def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) -> dict[str, Rewritten]:
+def rewrite(runs: Runs, folder: Path, pattern: Rewrite, programs: Mapping[str, str]) -> dict[str, Rewritten]:
     """Return each program as one rewrite leaves it, with its waits and results of both versions."""
     paths = [folder / f"example_{k}.py" for k in range(len(programs))]
     for path, body in zip(paths, programs.values(), strict=True):
@@ -55,7 +54,7 @@ def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) 
     files = [str(path) for path in paths]
     before = runs.run(ProgramJob(target=str(folder / "main.py"), arguments=[], probed=files))
     assert before.code == 0, before.errors
-    patched, left = zip(*(_patched(file, before, module) for file in files), strict=True)
+    patched, left = zip(*(_patched(file, before, pattern) for file in files), strict=True)
     after = runs.run(
         ProgramJob(target=str(folder / "main.py"), arguments=[], sources=dict(zip(files, patched, strict=True)))
     )
@@ -68,10 +67,10 @@ def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) 
     }
 
 
-def _patched(path: str, run: RunResult, module: Any) -> tuple[str, tuple[str, ...]]:
+def _patched(path: str, run: RunResult, pattern: Rewrite) -> tuple[str, tuple[str, ...]]:
     text = read(path)
     file = File(text, run.observed[path], main=True, places=[place for place in run.places if place.file == path])
-    answers = list(proposals_of(module, file))
+    answers = list(pattern.answers(file))
     wanted = compatible({path: file}, [(path, one) for one in answers if isinstance(one, Proposal)])
     draft = Draft(text)
     for _, proposal in wanted:

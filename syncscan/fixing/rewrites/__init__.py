@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from syncscan.fixing.proposal import Rewrite
-from syncscan.fixing.rewrites import (
-    any_guard,
-    constant,
-    deferred,
-    device_index,
-    distribution_checks,
-    element_loop,
-    empty_cache,
-    gathered_reads,
-    late_read,
-    library_settings,
-    masked_assignment,
-    masked_loss,
-    masked_reduction,
-    needless_sync,
-    nonzero_assignment,
-    predictions,
-    prepared_batches,
-    repeated_read,
-    stacked_reads,
-    statement_reads,
-    under_interval,
-    without_waiting,
-)
+from syncscan.fixing.rewrites.device_copies import without_waiting
+from syncscan.fixing.rewrites.element_reads import element_loop, gathered_reads
+from syncscan.fixing.rewrites.loop_constants import constant, device_index
+from syncscan.fixing.rewrites.masked_sums import masked_loss, masked_reduction
+from syncscan.fixing.rewrites.masked_writes import any_guard, masked_assignment, nonzero_assignment
+from syncscan.fixing.rewrites.rarer_reads import deferred_read, late_read, predictions, under_interval
+from syncscan.fixing.rewrites.removed_calls import empty_cache, needless_sync
+from syncscan.fixing.rewrites.settings import distribution_checks, library_settings, prepared_batches
+from syncscan.fixing.rewrites.several_reads import repeated_read, stacked_reads, statement_reads
 
 REWRITES: tuple[Rewrite, ...] = (
     nonzero_assignment,
@@ -36,7 +21,7 @@ REWRITES: tuple[Rewrite, ...] = (
     masked_loss,
     needless_sync,
     under_interval,
-    deferred,
+    deferred_read,
     element_loop,
     gathered_reads,
     stacked_reads,

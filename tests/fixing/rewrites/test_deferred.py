@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites import deferred
+from syncscan.fixing.rewrites.rarer_reads import deferred_read
 from tests.each import each
 from tests.fixing.example import Rewritten
 
-REWRITE = deferred
+REWRITE = deferred_read
 KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import deferred
+from syncscan.fixing.rewrites.rarer_reads import deferred_read
 from tests.fixing.example import Rewritten
 
-REWRITE = deferred
+REWRITE = deferred_read
 HEAD = "import time\nstart, total, result = time.time(), 0.0, []\n"
 FIXED = {
     f"{HEAD}for loss in losses:\n    total += loss.item()\nresult = total, time.time() > start": (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import deferred
+from syncscan.fixing.rewrites.rarer_reads import deferred_read
 from tests.each import each
 from tests.fixing.example import Rewritten
 
-REWRITE = deferred
+REWRITE = deferred_read
 INTERRUPTED = "its value may be used after an exception that is handled around the loop"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import device_index
+from syncscan.fixing.rewrites.loop_constants import device_index
 from tests.each import each
 from tests.fixing.example import Rewritten
 

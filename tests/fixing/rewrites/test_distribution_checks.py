@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import distribution_checks
+from syncscan.fixing.rewrites.settings import distribution_checks
 from tests.fixing.example import Rewritten
 
 REWRITE = distribution_checks

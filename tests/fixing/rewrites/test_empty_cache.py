@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import empty_cache
+from syncscan.fixing.rewrites.removed_calls import empty_cache
 from syncscan.model.fix import Safety
 from tests.fixing.example import Rewritten
 
 REWRITE = empty_cache
 FIXED = {
-    empty_cache.BEFORE: empty_cache.AFTER,
+    empty_cache.before: empty_cache.after,
     "for step in range(3):\n    x = x * 2\n    if torch.cuda.is_available():\n        torch.cuda.empty_cache()": (
         "for step in range(3):\n    x = x * 2"
     ),
@@ -31,7 +31,7 @@ KEPT = {
 def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     """With the `if` around it."""
     assert programs[body].text == FIXED[body]
-    assert empty_cache.SAFETY is Safety.UNSAFE
+    assert empty_cache.safety is Safety.UNSAFE
 
 
 @pytest.mark.parametrize("name", KEPT)

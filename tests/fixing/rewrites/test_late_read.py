@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import late_read
+from syncscan.fixing.rewrites.rarer_reads import late_read
 from tests.fixing.example import Rewritten
 
 REWRITE = late_read

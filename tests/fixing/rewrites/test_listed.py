@@ -11,4 +11,4 @@ GUIDE = Path(__file__).parents[3] / "docs" / "howto" / "fix.md"
 
 def test_the_guide_lists_the_rewrites_in_order() -> None:
     rows = [line for line in GUIDE.read_text().splitlines() if line.startswith("| `")]
-    assert rows == [f"| `{one.ID}` | {one.SAFETY.value} | {one.TITLE} |" for one in REWRITES]
+    assert rows == [f"| `{one.id}` | {one.safety.value} | {one.title} |" for one in REWRITES]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites import masked_loss
+from syncscan.fixing.rewrites.masked_sums import masked_loss
 from tests.each import each
 from tests.fixing.example import Rewritten
 

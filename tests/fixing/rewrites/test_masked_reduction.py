@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites import masked_reduction
+from syncscan.fixing.rewrites.masked_sums import masked_reduction
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites import needless_sync
+from syncscan.fixing.rewrites.removed_calls import needless_sync
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites import predictions
+from syncscan.fixing.rewrites.rarer_reads import predictions
 from tests.each import each
 from tests.fixing.example import Rewritten
 

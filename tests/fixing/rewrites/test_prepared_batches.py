@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from syncscan.fixing.rewrites import prepared_batches
+from syncscan.fixing.rewrites.settings import prepared_batches
 from tests.fixing.example import Rewritten
 
 pytest.importorskip("accelerate")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import repeated_read
+from syncscan.fixing.rewrites.several_reads import repeated_read
 from tests.each import each
 from tests.fixing.example import Rewritten
 

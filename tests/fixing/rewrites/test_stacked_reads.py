@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import stacked_reads
+from syncscan.fixing.rewrites.several_reads import stacked_reads
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites import under_interval
+from syncscan.fixing.rewrites.rarer_reads import under_interval
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites import without_waiting
+from syncscan.fixing.rewrites.device_copies import without_waiting
 from tests.each import each
 from tests.fixing.example import Rewritten
 

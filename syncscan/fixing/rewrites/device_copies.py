@@ -1,12 +1,4 @@
-"""Copies to the device with `non_blocking=True`, and pins the loader's batches.
-
-The source is a pinned batch from a loader that nothing else keeps or modifies, or pageable memory, which the driver
-stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 256 KB of it are copied without
-a wait; a larger copy may wait until its memory is pinned, which the report says, and counts as a wait. A comprehension
-may move a batch's tensors. A number, and zeros, ones or a range are made on the device. A list that becomes a tensor on
-the device, by `torch.tensor` or as an index, becomes a tensor on the host first, which is then copied. A loader gets
-`pin_memory` if all that it returns is on the host, and if there is a GPU.
-"""
+"""Copies to the device that needn't wait."""
 
 from __future__ import annotations
 
@@ -20,28 +12,35 @@ from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal
-from syncscan.model.fix import Safety
+from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import called, matched
 
-ID = "without-waiting"
-TITLE = "A copy to the device waits needlessly"
-RULES = ("to-device", "tensor-constructor", "cpu-index")
-SAFETY = Safety.SAFE
-BEFORE = "result = torch.tensor([0, 2], device=device)"
-AFTER = "result = torch.tensor([0, 2]).to(device, non_blocking=True)"
 ARGUMENT = "non_blocking=True"
-FEWEST = 3
 STAGED = 256 * 1024
 """Bytes from pageable memory that the driver surely stages without a wait (measured, `dryrun/wait_table.py`)."""
 PAGEABLE = "it copies {:.0f} MB of pageable memory, for which non_blocking=True waits too: pin the memory"
 LOADER = "torch.utils.data.dataloader.DataLoader"
-
 _MAKERS = frozenset("zeros ones full eye arange".split())
 """Functions of torch whose values are the same on each device; a range's only where they are integers."""
 
 
-def find(file: File) -> Iterator[Proposal | Left]:
+@rewrite(
+    "without-waiting",
+    "A copy to the device waits needlessly",
+    rules=("to-device", "tensor-constructor", "cpu-index"),
+    before="result = torch.tensor([0, 2], device=device)",
+    after="result = torch.tensor([0, 2]).to(device, non_blocking=True)",
+)
+def without_waiting(file: File) -> Answers:
+    """Copy to the device with `non_blocking=True`, and pins the loader's batches.
+
+    The source is a pinned batch from a loader that nothing else keeps or modifies, or pageable memory, which the
+    driver stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 256 KB of it are
+    copied without a wait; a larger copy may wait until its memory is pinned, which the report says, and counts as a
+    wait. A comprehension may move a batch's tensors. A number, and zeros, ones or a range are made on the device. A
+    list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a tensor on the host first,
+    which is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if there is a GPU.
+    """
     for node in file.nodes:
         waits = file.own_waits(node) if file.seen(node).count >= FEWEST else 0
         if isinstance(node, ast.Call) and waits:

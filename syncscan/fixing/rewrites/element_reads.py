@@ -1,14 +1,8 @@
-"""Reads the numbers of a comprehension at once: `[t.item() for t in losses]` stacks them and waits once.
-
-Each element is one number of the same type, read from the device. The comprehension is a list, a dictionary's values,
-or the only argument of `sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and an empty result
-stay the same; autograd's graphs aren't kept until the read.
-"""
+"""Numbers of one tensor or of one comprehension, read at once."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
@@ -16,22 +10,93 @@ from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.moved_reads import stands_first
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal
-from syncscan.model.fix import Safety
+from syncscan.fixing.proposal import Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
 
-ID = "gathered-reads"
-TITLE = "Numbers are read one by one in a comprehension"
-RULES = ("item",)
-SAFETY = Safety.SAFE
-BEFORE = "result = sum(row.norm().item() for row in x)"
-AFTER = "values = [row.norm() for row in x]\nresult = sum(torch.stack(values).tolist() if values else [])"
+
+@rewrite(
+    "element-loop",
+    "Elements are read one by one",
+    rules=("item", "tolist"),
+    before="result = [v.item() for v in x[0]]",
+    after="result = x[0].tolist()",
+)
+def element_loop(file: File) -> Answers:
+    """Read all elements at once: `[v.item() for v in t]` becomes `t.tolist()`.
+
+    `t` has one dimension and isn't modified in the loop. The numbers are bitwise equal.
+    """
+    for site in sites(file):
+        draft = (_comprehension(file, site) or _in_loop(file, site)) if _keeps_type(site) else None
+        if draft is not None:
+            change = "copy all elements at once with tolist()"
+            yield Proposal(node=site.node, draft=draft, change=change, waits=file.own_waits(site.node))
+
+
+def _keeps_type(site: NumberRead) -> bool:
+    """Return whether `tolist` gives numbers of this type."""
+    dtype = site.tensor.dtype
+    return site.type == ("bool" if dtype == "bool" else "int" if "int" in dtype else "float")
+
+
+def _comprehension(file: File, site: NumberRead) -> Draft | None:
+    """Return the draft for `[v.item() for v in t]`."""
+    comprehension = file.parents[site.node]
+    code = matched("[$number for $v in $t] | ($number for $v in $t)", comprehension)
+    if not code or code.number is not site.node or not _is_name(code.v) or not _is_name(site.of, code.v.id):
+        return None
+    tensor = file.device_tensor(code.t)
+    if tensor is None or tensor.dims != 1:
+        return None
+    source = file.text.code(code.t)
+    numbers = f"{source if questions.is_simple(code.t) else f'({source})'}.tolist()"
+    alone = isinstance(comprehension, ast.GeneratorExp) and file.text.code(comprehension).startswith("(")
+    draft = Draft(file.text)
+    draft.replace(comprehension, f"({numbers})" if alone else numbers)
+    return draft
+
+
+def _is_name(node: ast.expr, name: str = "") -> bool:
+    return isinstance(node, ast.Name) and name in ("", node.id)
+
+
+def _in_loop(file: File, site: NumberRead) -> Draft | None:
+    """Return the draft for `t[i].item()` in a loop over i."""
+    loops, item = file.loops_of(site.node), matched("$t[$i]", site.of)
+    loop = loops[-1] if loops else None
+    if not item or not isinstance(loop, ast.For) or not questions.is_path(item.t):
+        return None
+    tensor, of_loop = file.device_tensor(item.t), _is_name(item.i) and item.i.id in questions.targets(loop)
+    if tensor is None or tensor.dims != 1 or file.types(item.i) != {"int"} or not of_loop:
+        return None
+    if not file.is_steady(item.t, loop) or not memory.stays(file, item.t, loop):
+        return None
+    draft, source = Draft(file.text), file.text.code(item.t)
+    fresh = file.fresh(f"{source.rpartition('.')[2].partition('[')[0]}_values")
+    draft.put_before(loop, f"{fresh} = {source}.tolist()")
+    draft.replace(site.node, f"{fresh}[{file.text.code(item.i)}]")
+    return draft
+
+
 _TAKES_ALL = frozenset("sum max min sorted list tuple".split())
 _Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 _PLAIN = frozenset("list tuple dict range enumerate zip torch.Tensor".split())
 
 
-def find(file: File) -> Iterator[Proposal | Left]:
+@rewrite(
+    "gathered-reads",
+    "Numbers are read one by one in a comprehension",
+    rules=("item",),
+    before="result = sum(row.norm().item() for row in x)",
+    after="values = [row.norm() for row in x]\nresult = sum(torch.stack(values).tolist() if values else [])",
+)
+def gathered_reads(file: File) -> Answers:
+    """Read the numbers of a comprehension at once: `[t.item() for t in losses]` stacks them and waits once.
+
+    Each element is one number of the same type, read from the device. The comprehension is a list, a dictionary's
+    values, or the only argument of `sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and
+    an empty result stay the same; autograd's graphs aren't kept until the read.
+    """
     names: list[str] = []
     for site in sites(file):
         comprehension = file.parents[site.node]
@@ -40,7 +105,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
         runs = _runs(file, comprehension)
         if runs and site.count >= 2 * runs and _can_be_stacked(file, site, comprehension):
             names.append(_collected(file, site, comprehension) or file.fresh("values", *names))
-            yield _proposal(file, site, comprehension, runs, names[-1])
+            yield _at_once(file, site, comprehension, runs, names[-1])
 
 
 def _element(comprehension: _Comprehension) -> ast.expr:
@@ -66,11 +131,11 @@ def _can_be_stacked(file: File, site: NumberRead, comprehension: _Comprehension)
     return plain and is_read_as_it_is(site) and stands_first(file, comprehension)
 
 
-def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs: int, name: str) -> Proposal:
+def _at_once(file: File, site: NumberRead, comprehension: _Comprehension, runs: int, name: str) -> Proposal:
     draft = Draft(file.text)
     has_graph = any(tensor.grad for tensor in file.seen(site.of).tensors)
     detach = ".detach()" if site.detached or has_graph else ""
-    clone = "" if _stays(file, site, comprehension) else ".clone()"
+    clone = "" if _is_unchanged(file, site, comprehension) else ".clone()"
     text = file.text.text
     begin, end = file.text.span(comprehension)  # the parentheses of `sum(…)` belong to the generator
     first, last = file.text.span(site.node)
@@ -115,7 +180,7 @@ def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
     return source if alone and not isinstance(comprehension, ast.GeneratorExp) else f"({source})"
 
 
-def _stays(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:
+def _is_unchanged(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:
     """Return whether the next elements write to no memory of those before."""
     if memory.is_new(file, site.of):
         return True

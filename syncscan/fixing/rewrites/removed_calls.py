@@ -1,30 +1,17 @@
-"""Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
-
-No clock is read next to the call, nor before and after it in its function; the same is true of each call of that
-function. In its loops only functions of the file and of libraries run. The file creates no streams or events, captures
-no graph, and copies nothing to the host with `non_blocking=True`.
-"""
+"""Calls that a step does without."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callables, callees, memory
 from syncscan.fixing.program_file import File
-from syncscan.fixing.proposal import Left, Proposal
+from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.model.fix import Safety
 from syncscan.source.code_pattern import matched
 
-ID = "needless-sync"
-TITLE = "synchronize() runs in every step, and no clock is read near it"
-RULES = ("explicit-sync",)
-SAFETY = Safety.SAFE
-BEFORE = "for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()"
-AFTER = "for step in range(3):\n    x = x * 2"
-FEWEST = 3
 _COUNTS_ON_IT = frozenset(
     "Stream Event stream wait_stream record_stream CUDAGraph graph non_blocking ctypes cudart from_dlpack cupy numba "
     "memory_allocated max_memory_allocated memory_stats mem_get_info pynvml profile".split()
@@ -32,12 +19,23 @@ _COUNTS_ON_IT = frozenset(
 CLOCK = "a clock is read near it, so it may be part of a measurement"
 UNKNOWN = "a function that isn't known runs in its loop, and may depend on it"
 OTHERS = "the file uses streams, events or non-blocking copies, which may depend on it"
-
-
 _SYNCHRONIZE = "torch.cuda.synchronize(...) | cuda.synchronize(...) | torch.accelerator.synchronize(...)"
 
 
-def find(file: File) -> Iterator[Proposal | Left]:
+@rewrite(
+    "needless-sync",
+    "synchronize() runs in every step, and no clock is read near it",
+    rules=("explicit-sync",),
+    before="for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()",
+    after="for step in range(3):\n    x = x * 2",
+)
+def needless_sync(file: File) -> Answers:
+    """Remove `torch.cuda.synchronize()` from the step if no clock is read near it.
+
+    No clock is read next to the call, nor before and after it in its function; the same is true of each call of
+    that function. In its loops only functions of the file and of libraries run. The file creates no streams or
+    events, captures no graph, and copies nothing to the host with `non_blocking=True`.
+    """
     for node in file.nodes:
         if not isinstance(node, ast.Expr):
             continue
@@ -46,10 +44,10 @@ def find(file: File) -> Iterator[Proposal | Left]:
         call = if_gpu.call if if_gpu and guarded else node.value
         seen = file.seen(call)
         if matched(_SYNCHRONIZE, call) and seen.count >= FEWEST and seen.waits:
-            yield _of(file, node, seen.waits)
+            yield _of_sync(file, node, seen.waits)
 
 
-def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
+def _of_sync(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
     words = {getattr(n, key, None) for n in file.nodes for key in ("attr", "id", "arg")}
     if words & _COUNTS_ON_IT:
         return Left(node, OTHERS)
@@ -110,3 +108,31 @@ def _is_timer(file: File, node: ast.AST) -> bool:
     owners = {owner.rpartition(".")[2] for context in contexts for owner in file.types(context)}
     methods = [callees.method(file, owner, name) for owner in owners for name in ("__enter__", "__exit__")]
     return any(clock_reads.reads_clock(file, n) for n in (*contexts, *methods) if n is not None)
+
+
+KEEPS_MEMORY = "the allocator keeps memory that other programs on the device could use"
+
+
+@rewrite(
+    "empty-cache",
+    "The allocator's cache is emptied in every step",
+    rules=("empty-cache",),
+    before="for step in range(3):\n    x = x * 2\n    torch.cuda.empty_cache()",
+    after="for step in range(3):\n    x = x * 2",
+    safety=Safety.UNSAFE,
+)
+def empty_cache(file: File) -> Answers:
+    """Remove `torch.cuda.empty_cache()` from the step.
+
+    An `if` that contains nothing else is removed too. The allocator then keeps memory that other programs could
+    use, so this is unsafe.
+    """
+    for node in file.nodes:
+        if not isinstance(node, ast.Expr) or not matched("torch.cuda.empty_cache()", node.value):
+            continue
+        seen, statement = file.seen(node.value), questions.with_guard(file, node)
+        lone = not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2
+        if seen.count >= FEWEST and seen.waits and not lone:
+            draft = Draft(file.text)
+            draft.remove(statement)
+            yield Proposal(node=node, draft=draft, change="remove the call", waits=seen.waits, why=KEEPS_MEMORY)

@@ -1,0 +1,368 @@
+"""Reads in every step that are moved to where their value is needed, which is rarer or later."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from syncscan.fixing import clock_reads, questions
+from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.moved_reads import stands_first
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
+from syncscan.fixing.flow.number_walk import NumberWalk, followed
+from syncscan.fixing.flow.taint import Stuck
+from syncscan.fixing.program_file import File, Loop
+from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
+from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import matched
+
+RARE = 3
+"""The body may run at most once per this many reads."""
+_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.comprehension)
+_CONVERSIONS = frozenset("float int bool round str len dict abs".split())
+
+
+@rewrite(
+    "under-interval",
+    "A number is read in every step and used in few",
+    rules=("item", "tolist", "cpu", "log-scalar"),
+    before="value = loss.item()\nif step % 10 == 0:\n    print(value)",
+    after="if step % 10 == 0:\n    value = loss.item()\n    print(value)",
+)
+def under_interval(file: File) -> Answers:
+    """Move a read below the condition under which its value is used: `if step % 10 == 0: log(value)`.
+
+    The statement stands on one line, and only assigns a name that nothing but the body of one `if` behind it reads.
+    It has no side effects, raises nothing, and reads the same there: of names that the loop binds anew in each
+    turn, that nothing in between binds again and that nothing writes to in place. Right in front of the `if` it may
+    read anything that the condition doesn't change.
+    """
+    if file.hides_names():
+        return
+    for node in file.nodes:
+        if isinstance(node, ast.Assign) and file.loops_of(node) and _waits(file, node.value) >= RARE:
+            branch = _branch(file, node)
+            if branch is not None:
+                yield from _of_branch(file, node, branch)
+
+
+def _of_branch(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]:
+    count, runs = _runs(file, [statement]), _runs(file, branch.body)
+    if runs * RARE > count or not questions.stands_alone(file, statement):
+        return
+    if not _has_no_effect(file, statement.value) or not _gives_the_same(file, statement, branch):
+        return
+    if _is_timed(file, statement, branch) or _is_guarded(file, statement) or statement.lineno != statement.end_lineno:
+        return
+    draft = Draft(file.text)
+    draft.remove(statement)
+    draft.put_before(branch.body[0], file.text.lines[statement.lineno - 1].strip())
+    waits = _waits(file, statement.value)
+    change = "read the value only where it is used"
+    yield Proposal(node=statement, draft=draft, change=change, waits=waits - waits * runs // count)
+
+
+def _is_timed(file: File, statement: ast.Assign, branch: ast.If) -> bool:
+    """Return whether a clock is read in the loop where the wait would be missing: anywhere but in the branch."""
+    if clock_reads.is_timed(file, statement.value):
+        return True
+    loop = file.loops_of(statement)[-1]
+    inside = [c for c in clock_reads.clocks(file) if file.within(c, loop) or file.ran_inside(file.function_of(c), loop)]
+    return any(not file.within(c, branch) and not clock_reads.follows_sync(file, c) for c in inside)
+
+
+def _is_guarded(file: File, statement: ast.stmt) -> bool:
+    """Return whether what a statement raises is handled in its loop."""
+    loop = file.loops_of(statement)[-1]
+    return any(isinstance(n, ast.Try) and file.within(n, loop) for n in file.ancestors(statement))
+
+
+def _waits(file: File, value: ast.expr) -> int:
+    """Return how often the host waited for an expression; of an f-string itself nothing is seen."""
+    seen = (n for n in ast.walk(value) if isinstance(n, ast.expr) and file.seen(n).count)
+    return sum(max(0, file.own_waits(n)) for n in seen)
+
+
+def _branch(file: File, statement: ast.Assign) -> ast.If | None:
+    """Return the `if` behind a statement whose body alone reads what the statement assigns."""
+    assign = matched("$name = $value", statement)
+    if not assign or not isinstance(assign.name, ast.Name) or not _is_local(file, assign.name):
+        return None
+    loads = file.loads(assign.name)
+    block = file.block_of(statement)
+    holds = [s for s in block[block.index(statement) + 1 :] if any(file.within(n, s) for n in loads)]
+    branch = holds[0] if len(holds) == 1 else None
+    if not isinstance(branch, ast.If):
+        return None
+    return branch if all(any(file.within(n, s) for s in branch.body) for n in loads) else None
+
+
+def _is_local(file: File, name: ast.Name) -> bool:
+    """Return whether a name is bound once and read, all in one function, or in a script that no other file imports."""
+    home, scope = file.home_of(name), file.function_of(name)
+    uses = file.names(home, name.id)
+    is_public = home is file.tree and not file.main
+    whole = home is file.scope_of(name) and all(file.scope_of(n) is scope for n in uses)
+    return whole and not is_public and len(file.stores(name)) == 1 and len(uses) > 1
+
+
+def _runs(file: File, body: Sequence[ast.stmt]) -> int:
+    """Return how often a block ran, by the expression of it that ran most."""
+    return max((file.seen(n).count for s in body for n in ast.walk(s) if isinstance(n, ast.expr)), default=0)
+
+
+def _has_no_effect(file: File, value: ast.expr) -> bool:
+    """Return whether an expression has no side effects, and raises for no number."""
+    return not any(
+        isinstance(n, _EFFECTS)
+        or (isinstance(n, ast.Call) and not _converts(file, n) and not questions.is_pure(file, n))
+        or _may_raise(file, n)
+        for n in ast.walk(value)
+    )
+
+
+def _may_raise(file: File, node: ast.AST) -> bool:
+    """Return whether an expression may raise for some numbers: a division by 0, a whole number of NaN."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
+        steady = isinstance(node.right, ast.Constant) and bool(node.right.value)
+        return not (steady or file.tensors(node) or file.types(node.left) == {"str"})
+    whole = matched("int($number) | round($number)", node)
+    return whole is not None and not file.types(whole.number) <= {"int", "bool"}
+
+
+def _converts(file: File, call: ast.Call) -> bool:
+    """Return whether a call converts a number or formats text."""
+    if form := matched("$text.format(...)", call):
+        return file.types(form.text) == {"str"}
+    name = call.func
+    return isinstance(name, ast.Name) and name.id in _CONVERSIONS and _is_builtin(file, name)
+
+
+def _is_builtin(file: File, name: ast.Name) -> bool:
+    named = (getattr(n, "asname", None) or getattr(n, "name", None) for n in file.nodes)
+    return not file.stores(name) and name.id not in named
+
+
+def _gives_the_same(file: File, statement: ast.Assign, branch: ast.If) -> bool:
+    """Return whether a statement gives the same at the beginning of the branch."""
+    block = file.block_of(statement)
+    between = block[block.index(statement) + 1 : block.index(branch)]
+    nodes: list[ast.AST] = [*between, branch.test]
+    leaves = list(questions.names_in(statement.value))
+    region = [n for node in nodes for n in memory.running_in(file, node)]
+    if any(file.within(store, node) for leaf in leaves for store in file.stores(leaf) for node in nodes):
+        return False
+    if any(file.tensors(leaf) and memory.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
+        return False
+    if not between and questions.is_pure(file, branch.test):
+        return True
+    loop = file.loops_of(statement)[-1]
+    return all(_is_steady(file, leaf, loop) for leaf in leaves)
+
+
+def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
+    """Return whether a name is a number or text, a module, or a tensor of this turn that nothing writes to in place."""
+    types, stores = file.types(leaf), file.stores(leaf)
+    if types and types <= {"int", "float", "bool", "str"}:
+        return all(file.scope_of(n) is file.scope_of(leaf) for n in stores)
+    if not file.tensors(leaf):
+        call = file.parents[leaf]
+        return types == {"module"} or (isinstance(call, ast.Call) and call.func is leaf and _is_builtin(file, leaf))
+    inside = bool(stores) and all(file.within(n, loop) for n in stores)
+    return inside and not any(t.leaf and t.grad for t in file.tensors(leaf)) and not file.seen(leaf).version
+
+
+TO_CHANGE = "keep the value on the device and read it after the loop"
+
+
+@rewrite(
+    "deferred-read",
+    "A number is read in every step but needed only after the loop",
+    rules=("item", "cpu", "nan-guard"),
+    before="total = 0.0\nfor loss in losses:\n    total += loss.item()",
+    after="total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)",
+)
+def deferred_read(file: File) -> Answers:
+    """Defer reads of numbers that are only needed after the loop.
+
+    Nothing inside the loop compares or prints the number, uses it as an index or passes it on. Arithmetic with it
+    becomes tensor arithmetic in double precision; lists and dictionaries hold tensors until the loop is over. A
+    tensor that is later changed in place is copied.
+    """
+    reads = [site for site in sites(file) if site.count >= FEWEST]
+    nodes = [site.node for site in sites(file)]
+    answers = [(site, _one(file, site, nodes)) for site in reads]
+    staying = [site for site, answer in answers if isinstance(answer, Left)]
+    for site, answer in answers:
+        beside = next((other for other in staying if _is_same_number(file, site, other)), None)
+        yield answer if beside is None or isinstance(answer, Left) else Left(site.node, _beside(beside))
+
+
+def _is_same_number(file: File, site: NumberRead, other: NumberRead) -> bool:
+    """Return whether another read of the same number is done about as often, so that waiting for it stays."""
+    of, function = site.of, file.function_of(site.node)
+    if site is other or file.text.code(of) != file.text.code(other.of) or function is not file.function_of(other.node):
+        return False
+    begin, end = sorted((site.node.lineno, other.node.lineno))
+    roots = [n for n in questions.names_in(of) if file.home_of(n) is function]
+    stores = [n for root in roots for n in file.names(function, root.id) if isinstance(n.ctx, ast.Store)]
+    rebound = any(begin <= store.lineno <= end for store in stores)
+    return other.count * 2 >= site.count and questions.is_path(of) and not rebound
+
+
+def _beside(other: NumberRead) -> str:
+    return f"its value is read in line {other.node.lineno} in any case, so that deferring this read gains nothing"
+
+
+def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
+    way = followed(file, site, nodes)
+    if isinstance(way, Stuck):
+        line = getattr(way.node, "lineno", site.node.lineno)
+        where = f" (line {line})" if line != site.node.lineno else ""
+        return Left(site.node, f"its value {_when(file, site, way)}{where}")
+    return Proposal(
+        node=site.node,
+        draft=way.draft,
+        change="keep the value on the device" if _is_never_read(way) else TO_CHANGE,
+        waits=file.own_waits(site.node),
+        reads=tuple(way.shown),
+    )
+
+
+def _is_never_read(way: NumberWalk) -> bool:
+    """Return whether only tensors take the number, so that the host doesn't read it at all."""
+    return not way.draft.before and not way.draft.behind and not way.shown
+
+
+def _when(file: File, site: NumberRead, way: Stuck) -> str:
+    """Return a reason that knows of the condition under which a number is read or shown."""
+    if _is_conditional(file, site.node, site.node):
+        return way.why.replace(" in every step", " under a condition already")
+    if _is_conditional(file, way.node, site.node):
+        return way.why.replace(" in every step", " under a condition, where it can be read too")
+    return way.why
+
+
+def _is_conditional(file: File, node: ast.AST, read: ast.expr) -> bool:
+    """Return whether a node is under a condition in the loop of a read."""
+    loops = file.loops_of(read)
+    return bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in file.ancestors(node))
+
+
+READY = "{late} is not None and {late}[1].query()"
+"""The condition under which the copy of the step before may be read."""
+LAGS = "the bar lags by one step, and the program needs a GPU"
+_BARS = frozenset("set_postfix set_postfix_str set_description set_description_str".split())
+
+
+@rewrite(
+    "late-read",
+    "A progress bar shows a number in every step",
+    rules=("item", "log-scalar"),
+    before="for loss in losses:\n    bar.set_postfix(loss=loss.item())",
+    after="late = None\nfor loss in losses:\n    if late is not None and late[1].query():\n"
+    "        bar.set_postfix(loss=late[0].item())\n"
+    '    late = loss.detach().to("cpu", non_blocking=True), torch.cuda.Event()\n    late[1].record()',
+    safety=Safety.UNSAFE,
+)
+def late_read(file: File) -> Answers:
+    """Show a number in a progress bar one step late: `bar.set_postfix(loss=loss.item())`.
+
+    The number is copied into pinned memory without a wait, and shown in the next step, if an event that was
+    recorded after the copy says that it is there. The bar lags by a step, the last number isn't shown, and the
+    program needs a GPU; so this is unsafe. That nothing reads the memory too early is checked by the dry run, which
+    finds such races. Pull requests of 2026 do the same: Nerogar/OneTrainer#1608 (the loss),
+    sgl-project/sglang#29075.
+    """
+    reads = sites(file)
+    for site in reads:
+        statement = file.statement_of(site.node)
+        loops = file.loops_of(statement)
+        alone = [other for other in reads if file.statement_of(other.node) is statement] == [site]
+        if loops and alone and site.count >= FEWEST and is_read_as_it_is(site) and _is_shown(file, site, statement):
+            yield _shown_late(file, site, statement, loops[-1])
+
+
+def _is_shown(file: File, site: NumberRead, statement: ast.stmt) -> bool:
+    """Return whether a statement on a line of its own only shows the number in a progress bar."""
+    call = matched("$bar.$shows(...)", statement.value) if isinstance(statement, ast.Expr) else None
+    whole = statement.lineno == statement.end_lineno and questions.stands_alone(file, statement)
+    shows = call is not None and call.shows in _BARS
+    return shows and whole and questions.is_pure(file, site.of) and stands_first(file, site.node)
+
+
+def _shown_late(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> Proposal:
+    late, draft = file.fresh("late"), Draft(file.text)
+    indent, end = file.text.indent(statement), file.text.line_end
+
+    def shown(render: Render) -> str:
+        return f"if {READY.format(late=late)}:{end}{indent}    {render(statement)}"
+
+    def copied(render: Render) -> str:
+        return f'{late} = {primary(site.of, render)}.detach().to("cpu", non_blocking=True), torch.cuda.Event()'
+
+    draft.put_before(loop, f"{late} = None")
+    draft.replace(statement, shown)
+    draft.replace(site.node, f"{late}[0].item()")
+    draft.put_behind(statement, copied, f"{late}[1].record()")
+    change, waits = "show the number one step later, copied without a wait", file.own_waits(site.node)
+    return Proposal(node=site.node, draft=draft, change=change, waits=waits, why=LAGS, shown_late=True)
+
+
+TAKES_MEMORY = "all of them take device memory until the loop ends"
+_JOINS = " | ".join(f"torch.{name}($list, ...)" for name in ("cat", "stack", "vstack", "hstack"))
+_NUMPY_JOINS = {"concatenate": "cat", "vstack": "vstack", "hstack": "hstack", "stack": "stack"}
+
+
+@rewrite(
+    "predictions",
+    "Predictions are copied to the host batch by batch",
+    rules=("cpu",),
+    before="parts = []\nfor row in x:\n    parts.append(row.exp().cpu())\nresult = torch.cat(parts)",
+    after="parts = []\nfor row in x:\n    parts.append(row.exp())\nresult = torch.cat(parts).cpu()",
+    safety=Safety.UNSAFE,
+)
+def predictions(file: File) -> Answers:
+    """Keep predictions on the device until they are joined, and copies them once.
+
+    The list is used only by `torch.cat`, `np.concatenate` and the like. Until then, all predictions take memory on
+    the device, so this is unsafe.
+    """
+    for node in file.nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if add := matched("$list.append($copy.numpy()) | $list.append($copy)", node):
+            copy = matched("$tensor.cpu()", add.copy)
+            if copy and isinstance(add.list, ast.Name) and file.own_waits(add.copy):
+                yield from _of_list(file, add.list, node.args[0], add.copy, copy.tensor)
+
+
+def _of_list(file: File, name: ast.Name, added: ast.expr, call: ast.Call, tensor: ast.expr) -> Iterator[Proposal]:
+    """Yield the proposal for `x.append(t.cpu())` and `x.append(t.cpu().numpy())`, if all is joined later."""
+    numpy = "" if added is call else ".numpy()"
+    loops, stores = file.loops_of(call), file.stores(name)
+    begins_empty = len(stores) == 1 and matched("[]", file.value_given(stores[0]))
+    if not loops or file.types(name) != {"list"} or not begins_empty or file.seen(call).count < FEWEST:
+        return
+    uses = [n for n in file.loads(name) if n is not name]
+    joins = {file.parents[use]: _joined(file, use, numpy) for use in uses}
+    if not joins or any(not source or file.within(join, loops[-1]) for join, source in joins.items()):
+        return
+    draft, code = Draft(file.text), file.text.code(tensor)
+    draft.replace(added, code if memory.is_new(file, tensor) else f"{code}.clone()")
+    for join, source in joins.items():
+        draft.replace(join, f"{source}.cpu(){numpy}")
+    change = "keep the predictions on the device and copy them once"
+    yield Proposal(node=call, draft=draft, change=change, waits=file.own_waits(call), why=TAKES_MEMORY)
+
+
+def _joined(file: File, use: ast.Name, numpy: str) -> str:
+    """Return the call `torch.cat(use)` or `np.concatenate(use)` around a use by torch's function; empty for others."""
+    call = file.parents[use]
+    join = matched("np.$function($list) | numpy.$function($list)" if numpy else _JOINS, call)
+    if join is None or join.list is not use:
+        return ""
+    if not numpy:
+        return file.text.code(call)
+    return f"torch.{_NUMPY_JOINS[join.function]}({use.id})" if join.function in _NUMPY_JOINS else ""

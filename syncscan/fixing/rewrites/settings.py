@@ -1,0 +1,206 @@
+"""Arguments of libraries that take away a wait."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import makers, questions
+from syncscan.fixing.arguments import with_argument
+from syncscan.fixing.edits import Draft, Edit
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
+from syncscan.model.fix import Safety
+from syncscan.source.code_pattern import called, matched
+
+NON_BLOCKING = "DataLoaderConfiguration(non_blocking=True)"
+"""As the rule's advice names it."""
+CONFIGURATION = "DataLoaderConfiguration"
+LOADER = "torch.utils.data.dataloader.DataLoader"
+NOT_PINNED = "a copy with non_blocking=True waits too unless the batch is pinned, and the program gives {}"
+
+
+@rewrite(
+    "prepared-batches",
+    "A library copies each batch and waits for it",
+    rules=("accelerate",),
+    before="from accelerate import Accelerator\n\naccelerator = Accelerator()",
+    after="from accelerate import Accelerator, DataLoaderConfiguration\n\n"
+    "accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True))",
+)
+def prepared_batches(file: File) -> Answers:
+    """Let accelerate, and transformers' Trainer by it, copy batches to the device with `non_blocking=True`.
+
+    A configuration that the program gives already gets the argument. The loader that accelerate prepares is made in
+    the file by `DataLoader(...)`, which gets `pin_memory` too: a copy from pageable memory would wait. The
+    Trainer's own loader pins already. Each pinned batch is made from scratch and reaches only accelerate, which
+    keeps nothing of it on the host; without a GPU nothing is pinned.
+    """
+    waiting = [node for node in file.waiting_for(NON_BLOCKING) if file.waits_for(node, NON_BLOCKING) >= FEWEST]
+    if not waiting:
+        return
+    arguments = makers.only(file, "transformers.training_args")
+    accelerator = makers.only(file, "accelerate.accelerator.Accelerator")
+    for node in waiting:
+        if arguments is not None:
+            yield from _trainer(file, node, arguments)
+        elif accelerator is not None:
+            yield from _prepared(file, node, accelerator)
+
+
+def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Answers:
+    pins = makers.keyword(arguments, "dataloader_pin_memory")
+    if isinstance(pins, ast.Constant) and not pins.value:
+        yield Left(node, NOT_PINNED.format("dataloader_pin_memory=False"), NON_BLOCKING)
+    elif pins is None and makers.takes(arguments, "accelerator_config") and questions.is_path(arguments.func):
+        draft, words = Draft(file.text), 'accelerator_config={"non_blocking": True}'
+        draft.replace(arguments, with_argument(file.text, arguments, words))
+        yield _without_wait(file, node, draft, words)
+
+
+def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Answers:
+    loaders = [n for n in file.nodes if isinstance(n, ast.Call) and _makes_loader(file, n)]
+    pins = [makers.keyword(n, "pin_memory") for n in loaders]
+    if any(isinstance(value, ast.Constant) and not value.value for value in pins):
+        yield Left(node, NOT_PINNED.format("pin_memory=False"), NON_BLOCKING)
+        return
+    if not loaders or not all(makers.takes(n) and len(n.args) < 8 for n in loaders):
+        return
+    draft, argument = Draft(file.text), "non_blocking=True"
+    maker = _given(file, accelerator)
+    if maker is None:
+        configuration = _configuration(file, accelerator, draft)
+        if not configuration or not makers.takes(accelerator, "dataloader_config"):
+            return
+        maker, argument = accelerator, f"dataloader_config={configuration}(non_blocking=True)"
+    draft.replace(maker, with_argument(file.text, maker, argument))
+    for loader, value in zip(loaders, pins, strict=True):
+        if value is None:
+            draft.replace(loader, with_argument(file.text, loader, "pin_memory=torch.cuda.is_available()"))
+    yield _without_wait(file, node, draft, argument)
+
+
+def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
+    """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
+    value = makers.keyword(accelerator, "dataloader_config")
+    call = makers.made(file, value) if isinstance(value, ast.Name) else value
+    if not isinstance(call, ast.Call) or not makers.takes(call, "non_blocking") or call.args:
+        return None
+    return call if makers.full_name(file, call.func).endswith(f".{CONFIGURATION}") else None
+
+
+def _makes_loader(file: File, call: ast.Call) -> bool:
+    """Return whether a call makes a data loader: not what prepares one."""
+    return makers.full_name(file, call.func).endswith(".DataLoader") and file.types(call) == {LOADER}
+
+
+def _configuration(file: File, accelerator: ast.Call, draft: Draft) -> str:
+    """Return how the file names the configuration's class, and have the draft import it; empty where it can't."""
+    function = accelerator.func
+    if makers.full_name(file, function) != "accelerate.Accelerator":
+        return ""
+    if isinstance(function, ast.Attribute):  # accelerate.Accelerator
+        return f"{file.text.code(function.value)}.{CONFIGURATION}"
+    if makers.full_name(file, ast.Name(CONFIGURATION)) == f"accelerate.{CONFIGURATION}":
+        return CONFIGURATION
+    names = (a for n in file.nodes if isinstance(n, ast.ImportFrom) and n.module == "accelerate" for a in n.names)
+    alias = next((a for a in names if a.name == "Accelerator" and a.asname is None), None)
+    if alias is None or not file.is_new(CONFIGURATION):
+        return ""
+    at = file.text.offset(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
+    draft.other.append(Edit(at, at, 0, f", {CONFIGURATION}"))
+    return CONFIGURATION
+
+
+def _without_wait(file: File, node: ast.AST, draft: Draft, argument: str) -> Proposal:
+    change, waits = f"copy batches without waiting, by {argument}", file.waits_for(node, NON_BLOCKING)
+    return Proposal(node=node, draft=draft, change=change, waits=waits, setting=NON_BLOCKING)
+
+
+FILTER = "logging_nan_inf_filter=False"
+BAR = "prog_bar=False"
+"""Settings as they are written, and as the rules' advice names them."""
+_LOG = "$module.log(..., prog_bar=$shown) | $module.log_dict(..., prog_bar=$shown)"
+
+
+@rewrite(
+    "library-settings",
+    "A library reads values in every step",
+    rules=("transformers", "lightning"),
+    before='trainer = Trainer(model, TrainingArguments("out"), train_dataset=data)\ntrainer.train()',
+    after='trainer = Trainer(model, TrainingArguments("out", logging_nan_inf_filter=False), train_dataset=data)\n'
+    "trainer.train()",
+    safety=Safety.UNSAFE,
+)
+def library_settings(file: File) -> Answers:
+    """Turn off what a library does in every step: a filter of losses, a read for a hidden bar.
+
+    The trainer's object is made once in the file, by a call that doesn't give the setting. Without the filter a
+    loss that is NaN appears in the log. What Lightning logs for the progress bar is changed only if the Trainer
+    draws none.
+    """
+    yield from _of_filter(file)
+    yield from _of_bar(file)
+
+
+def _of_filter(file: File) -> Iterator[Proposal]:
+    """Yield the proposals for the Trainer of transformers, which asks whether each loss is finite."""
+    arguments = makers.only(file, "transformers.training_args")
+    takes = arguments is not None and makers.takes(arguments, FILTER.partition("=")[0])
+    if arguments is None or not takes or not questions.is_path(arguments.func):
+        return
+    for node in file.waiting_for(FILTER):
+        draft = Draft(file.text)
+        draft.replace(arguments, with_argument(file.text, arguments, FILTER))
+        change, why = f"turn off the filter with {FILTER}", "a loss that is NaN or infinite appears in the log"
+        yield _with_setting(file, node, draft, FILTER, change, why)
+
+
+def _of_bar(file: File) -> Iterator[Proposal]:
+    """Yield the proposals for values that Lightning reads for a bar that isn't drawn."""
+    trainer = makers.only(file, "lightning.pytorch.trainer.", "pytorch_lightning.trainer.")
+    if not matched("$trainer(..., enable_progress_bar=False)", trainer) or file.attributes("progress_bar_metrics"):
+        return
+    calls = (matched(_LOG, node) for node in file.nodes)
+    logs = [call.shown for call in calls if call and matched("True", call.shown)]
+    for node in file.waiting_for(BAR) if logs else ():
+        draft = Draft(file.text)
+        for shown in logs:
+            draft.replace(shown, "False")
+        change, why = f"log with {BAR}, as the Trainer draws no bar", "trainer.progress_bar_metrics lacks the value"
+        yield _with_setting(file, node, draft, BAR, change, why, rule="lightning")
+
+
+def _with_setting(
+    file: File, node: ast.AST, draft: Draft, setting: str, change: str, why: str, rule: str = ""
+) -> Proposal:
+    waits = file.waits_for(node, setting)
+    return Proposal(node=node, draft=draft, rule=rule, change=change, waits=waits, why=why, setting=setting)
+
+
+RAISES_LATER = "an invalid argument raises later, or never"
+
+
+@rewrite(
+    "distribution-checks",
+    "A distribution checks its arguments",
+    rules=("distribution-args",),
+    before="from torch.distributions import Normal\nresult = Normal(x, 1.0).log_prob(x)",
+    after="from torch.distributions import Normal\nresult = Normal(x, 1.0, validate_args=False).log_prob(x)",
+    safety=Safety.UNSAFE,
+)
+def distribution_checks(file: File) -> Answers:
+    """Turn off the argument checks of distributions, which wait for their result.
+
+    It adds `validate_args=False` to the call that creates the distribution. An invalid argument then raises later,
+    or never, so this is unsafe.
+    """
+    for node in file.nodes:
+        if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and (waits := file.own_waits(node)):
+            types = file.types(node)
+            makes = bool(types) and all(name.startswith("torch.distributions.") for name in types)
+            if makes and makers.takes(node, "validate_args") and called(node)[:1].isupper():
+                draft = Draft(file.text)
+                draft.replace(node, with_argument(file.text, node, "validate_args=False"))
+                change = "turn off the argument checks with validate_args=False"
+                yield Proposal(node=node, draft=draft, change=change, waits=waits, why=RAISES_LATER)

@@ -1,0 +1,286 @@
+"""Numbers that are read near each other, read at once or once."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from syncscan.fixing import clock_reads, questions
+from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.moved_reads import may_go_first, name_of_number, on_the_device, stacked
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import FEWEST, Answers, Proposal, rewrite
+from syncscan.source.code_pattern import matched
+
+_STEERS = (
+    ast.Compare,
+    ast.If,
+    ast.IfExp,
+    ast.While,
+    ast.BoolOp,
+    ast.Assert,
+    ast.Subscript,
+    ast.Slice,
+    ast.comprehension,
+)
+
+
+@rewrite(
+    "stacked-reads",
+    "Numbers are read one by one in successive statements",
+    rules=("item",),
+    before="total = x.sum().item()\nmean = x.mean().item()\nresult = total, mean",
+    after="total, mean = torch.stack([x.sum(), x.mean()]).tolist()\nresult = total, mean",
+)
+def stacked_reads(file: File) -> Answers:
+    """Read the numbers of several statements at once: `a = x.item()` and `b = y.item()` stack both and wait once.
+
+    The statements follow each other, and each assigns one number to a name of its own. All numbers have the same
+    dtype and are read as its own type. No statement needs the number of another one, and none of the numbers
+    controls what runs next or is a size: those reads are left where they are.
+    """
+    if questions.names_several_devices(file):
+        return
+    reads = {site.node: site for site in sites(file)}
+    series: list[_Read] = []
+    for statement in sorted((n for n in file.nodes if isinstance(n, ast.stmt)), key=lambda n: (n.lineno, n.col_offset)):
+        read = _read_by(file, statement, reads)
+        if read is None or not _continues(file, series, read):
+            yield from _of_series(file, series)
+            series = []
+        series += [read] if read else []
+    yield from _of_series(file, series)
+
+
+class _Read(NamedTuple):
+    """A statement that assigns a read number to a name."""
+
+    statement: ast.Assign
+    name: ast.Name
+    site: NumberRead
+
+
+def _read_by(file: File, statement: ast.stmt, reads: dict[ast.expr, NumberRead]) -> _Read | None:
+    """Return the read that a statement assigns to a name, if it can be one of several."""
+    match statement:
+        case ast.Assign(targets=[ast.Name() as name], value=value) if value in reads:
+            site = reads[value]
+        case _:
+            return None
+    as_it_is = site.count >= FEWEST and is_read_as_it_is(site) and questions.is_pure(file, site.of)
+    fits = as_it_is and _stands_bare(file, statement) and not _steers(file, name)
+    return _Read(statement, name, site) if fits else None
+
+
+def _continues(file: File, series: Sequence[_Read], read: _Read) -> bool:
+    """Return whether a statement may be read with those before it; the first of a series may."""
+    if not series:
+        return True
+    first, last, block = series[0].site, series[-1].statement, file.block_of(read.statement)
+    follows = last in block and block.index(read.statement) == block.index(last) + 1
+    own = {n.id for n in ast.walk(read.statement) if isinstance(n, ast.Name)}
+    alike = read.site.tensor.dtype == first.tensor.dtype and read.site.count == first.count
+    return follows and alike and not own & {earlier.name.id for earlier in series}
+
+
+def _of_series(file: File, series: Sequence[_Read]) -> Iterator[Proposal]:
+    if len(series) < 2 or any(isinstance(n, ast.Try) for n in file.ancestors(series[0].statement)):
+        return
+    names, reads = [read.name.id for read in series], [read.site for read in series]
+    first, draft = series[0].statement, Draft(file.text)
+    draft.replace(first, lambda render: stacked(file, first, names, reads, render))
+    for read in series[1:]:
+        draft.remove(read.statement)
+    waits = sum(file.own_waits(site.node) for site in reads) - reads[0].count
+    change, group = "copy the numbers of these statements at once", tuple(site.node for site in reads[1:])
+    yield Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
+
+
+def _stands_bare(file: File, statement: ast.stmt) -> bool:
+    """Return whether a statement has one line for itself, without a comment."""
+    line = file.text.lines[statement.lineno - 1]
+    whole = statement.lineno == statement.end_lineno and questions.stands_alone(file, statement)
+    return whole and line.strip() == file.text.code(statement)
+
+
+def _steers(file: File, target: ast.Name) -> bool:
+    """Return whether a name controls what the host runs, or is an index or a size."""
+    return any(isinstance(outer, _STEERS) for use in file.loads(target) for outer in _around(file, use))
+
+
+def _around(file: File, use: ast.Name) -> Iterator[ast.AST]:
+    """Yield what holds a name, up to its statement; of a branch or loop only the condition counts."""
+    inner: ast.AST = use
+    for outer in file.ancestors(use):
+        if isinstance(outer, ast.If | ast.While | ast.For) and inner is not getattr(outer, "test", None):
+            return
+        yield outer
+        if isinstance(outer, ast.stmt):
+            return
+        inner = outer
+
+
+@rewrite(
+    "statement-reads",
+    "Numbers are read one by one in a statement",
+    rules=("item",),
+    before='result = f"{x.sum().item():.3f} {x.mean().item():.3f}"',
+    after='x_sum, x_mean = torch.stack([x.sum(), x.mean()]).tolist()\nresult = f"{x_sum:.3f} {x_mean:.3f}"',
+)
+def statement_reads(file: File) -> Answers:
+    """Read the numbers of one statement at once: `print(a.item(), b.item())` stacks both and waits once.
+
+    All of them are certainly read, and lie on the device wherever they come from. Floating numbers of several
+    dtypes are stacked in the widest, which holds each exactly. What the statement computes before a read neither
+    reads a clock nor may write to the tensor.
+    """
+    if questions.names_several_devices(file):
+        return
+    groups: dict[tuple[ast.stmt, str], list[NumberRead]] = defaultdict(list)
+    for site in sites(file):
+        if site.count >= FEWEST and is_read_as_it_is(site) and may_go_first(file, site):
+            groups[file.statement_of(site.node), _kind(site)].append(site)
+    for (statement, _), reads in groups.items():
+        reads = [site for site in reads if on_the_device(file, site.of)]
+        if len({file.text.code(site.of) for site in reads}) > 1 and len({site.count for site in reads}) == 1:
+            yield _of_statement(file, statement, sorted(reads, key=lambda site: file.text.span(site.node)))
+
+
+def _kind(site: NumberRead) -> str:
+    """Return which reads may be stacked: numbers of the same dtype, and floating ones."""
+    return "float" if site.type == "float" else site.tensor.dtype
+
+
+def _of_statement(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Proposal:
+    draft = Draft(file.text)
+    code = [file.text.code(site.of) for site in reads]
+    different = [site for number, site in enumerate(reads) if code.index(code[number]) == number]
+    container = _takes_all(statement, reads)
+    if container is not None and len(different) == len(reads):
+        draft.replace(container, lambda render: _in_place(file, statement, different, render))
+    else:
+        names: dict[str, str] = {}
+        for site in different:
+            names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
+        draft.put_before(
+            statement, lambda render: stacked(file, statement, [*names.values()], different, render, in_front=True)
+        )
+        for site, source in zip(reads, code, strict=True):
+            draft.replace(site.node, names[source])
+    waits = sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0)
+    change, group = "copy the numbers of this statement at once", tuple(site.node for site in reads[1:])
+    return Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
+
+
+def _takes_all(statement: ast.stmt, reads: Sequence[NumberRead]) -> ast.expr | None:
+    """Return the tuple of a statement that returns or unpacks exactly these numbers."""
+    match statement:
+        case ast.Return(value=ast.Tuple(elts=numbers) as value):
+            takes = True
+        case ast.Assign(targets=targets, value=ast.Tuple(elts=numbers) as value):
+            takes = all(isinstance(target, ast.Tuple) for target in targets)
+        case _:
+            return None
+    return value if takes and numbers == [site.node for site in reads] else None
+
+
+def _in_place(file: File, statement: ast.stmt, reads: Sequence[NumberRead], render: Render) -> str:
+    source = stacked(file, statement, [], reads, render)
+    return f"tuple({source})" if isinstance(statement, ast.Return) else source
+
+
+@rewrite(
+    "repeated-read",
+    "The same number is read several times in a step",
+    rules=("item",),
+    before='for loss in losses:\n    result = f"{loss.item():.3f} {2 ** loss.item():.3f}"',
+    after='for loss in losses:\n    loss_value = loss.item()\n    result = f"{loss_value:.3f} {2 ** loss_value:.3f}"',
+)
+def repeated_read(file: File) -> Answers:
+    """Read a number once that is read several times in a step: `total += loss.item()`, later `print(loss.item())`.
+
+    From the first read to the last, nothing rebinds the tensor, writes to it or to a view of it, or gets the tensor
+    without being known to leave it alone; no optimizer steps, unless the tensor surely is memory of its own. The
+    first read is certainly done, and no clock is read in the function between other calls.
+    """
+    alike: dict[tuple[ast.AST, str, str], list[NumberRead]] = defaultdict(list)
+    for site in sites(file):
+        if site.count >= FEWEST and site.equal is None and _name(site) is not None:
+            alike[file.function_of(site.node), file.text.code(site.of), site.type].append(site)
+    for reads in alike.values():
+        reads.sort(key=lambda site: file.text.span(site.node))
+        while len(reads) > 1:
+            same = [reads[0], *(site for site in reads[1:] if _is_same(file, reads[0], site))]
+            if len(same) > 1:
+                yield _read_once(file, same)
+            reads = [site for site in reads[1:] if site not in same]
+
+
+def _name(site: NumberRead) -> ast.Name | None:
+    """Return the name whose tensor is read: of `loss`, `loss.data`."""
+    data = matched("$x.data", site.of)
+    of = data.x if data else site.of
+    return of if isinstance(of, ast.Name) else None
+
+
+def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
+    """Return whether a later read certainly gives the number of the first."""
+    anchor, name = file.statement_of(first.node), _name(first)
+    block = file.block_of(anchor)
+    last = next((n for n in [other.node, *file.ancestors(other.node)] if n in block), None)
+    if name is None or last is None or not may_go_first(file, first):
+        return False
+    scope = file.scope_of(first.node)
+    if file.scope_of(other.node) is not scope or file.home_of(name) is not scope or file.seen(name).version:
+        return False
+    between = block[block.index(anchor) : block.index(last) + 1]
+    nodes = [n for statement in between for n in ast.walk(statement)]
+    rebound = any(store in nodes for store in file.stores(name))
+    return (
+        not rebound
+        and not memory.may_change(file, name, nodes, anchor.lineno)
+        and not _times(file, first, other, nodes)
+    )
+
+
+def _times(file: File, first: NumberRead, other: NumberRead, nodes: Sequence[ast.AST]) -> bool:
+    """Return whether a clock may be read for what runs between two reads."""
+    function = file.function_of(first.node)
+    if not any(file.function_of(clock) is function for clock in clock_reads.clocks(file)):
+        return False
+    after = {*(site.node for site in sites(file)), *file.ancestors(other.node)}
+    return not all(_only_prints(n) for n in nodes if isinstance(n, ast.Call) and n not in after)
+
+
+def _only_prints(call: ast.Call) -> bool:
+    """Return whether a call only writes text, so that no time is taken of it: `print`, `"…".format`."""
+    form = matched("$text.format(...)", call)
+    writes = matched("print(...) | str(...) | len(...)", call)
+    return writes is not None or (form is not None and isinstance(form.text, ast.Constant))
+
+
+def _read_once(file: File, reads: Sequence[NumberRead]) -> Proposal:
+    first, draft = reads[0], Draft(file.text)
+    anchor = file.statement_of(first.node)
+    target = anchor.targets[0] if isinstance(anchor, ast.Assign) and anchor.value is first.node else None
+    given = isinstance(target, ast.Name) and _is_kept(file, target, reads[-1])
+    name = file.text.code(target) if given and target is not None else name_of_number(file, first)
+    if not given:
+        draft.put_before(anchor, f"{name} = {file.text.code(first.node)}")
+        draft.replace(first.node, name)
+    for site in reads[1:]:
+        draft.replace(site.node, name)
+    waits = sum(file.own_waits(site.node) for site in (reads[1:] if given else reads))
+    group = tuple(site.node for site in reads[1:])
+    return Proposal(node=first.node, draft=draft, change="read the number once", waits=waits, group=group, shared=True)
+
+
+def _is_kept(file: File, target: ast.Name, last: NumberRead) -> bool:
+    """Return whether the name that the first read is assigned to still has that number at the last."""
+    begin, end = file.text.span(target)[0], file.text.span(last.node)[1]
+    again = any(n is not target and begin <= file.text.span(n)[0] <= end for n in file.stores(target))
+    return not again and file.home_of(target) is file.scope_of(target)
