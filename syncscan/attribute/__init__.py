@@ -219,7 +219,7 @@ class _Attributor:
 
     def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
         """Return the use that the rule states, else what the source shows of a value that the program itself reads."""
-        stated = point.diagnosis.use
+        stated = point.diagnosis.use or Use.UNKNOWN
         if stated is not Use.UNKNOWN or source is None or owner != "user":
             return stated
         if (source, ops) not in self.uses:

@@ -11,13 +11,13 @@ from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.neighbours import Neighbours
-from syncscan.detect.rule_set import OneRule, RuleSet
+from syncscan.detect.rule_set import RuleSet, diagnosed
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.paths import Paths
 from syncscan.facts.period import window
 from syncscan.model.arrays import Bool, distinct
-from syncscan.model.finding import Diagnosis, SyncPoint
+from syncscan.model.finding import SyncPoint
 from syncscan.model.interval import cover_of
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.slice_names import is_service_thread
@@ -30,42 +30,26 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 
     Each warning names a rule that raised and was skipped.
     """
-    rules, one = RuleSet(), OneRule()
-    points = [_point(call, one.of(call, rules.diagnosis_of(call))) for call in calls_of(trace)]
-    return _with_intent(trace, one.settled(points)), tuple(rules.warnings)
+    rules = RuleSet()
+    points = diagnosed(calls_of(trace), rules)
+    return _with_intent(trace, points), tuple(rules.warnings)
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:
     """Yield the blocking calls as rules see them, ordered by thread and time."""
     neighbours, slices = Neighbours(trace), trace.slices
-    calls = blocking_calls(trace, trace.cached(DeviceWork))
-    paths = [trace.cached(Paths).to(call.around) for call in calls]
-    for facts, path, place in zip(calls, paths, places_of(trace, calls, paths), strict=True):
+    points = blocking_calls(trace, trace.cached(DeviceWork))
+    paths = [trace.cached(Paths).to(point.around) for point in points]
+    for point, path, place in zip(points, paths, places_of(trace, points, paths), strict=True):
         op = path.worker  # what the program called
-        begin, end = (facts.ts, facts.end) if op == NONE else (slices.ts.item(op), slices.end.item(op))
-        before, after = neighbours.before(facts.track, begin, path), neighbours.after(facts.track, end)
-        yield Call(facts, trace, neighbours, path, place, before, after)
+        begin, end = (point.ts, point.end) if op == NONE else (slices.ts.item(op), slices.end.item(op))
+        before, after = neighbours.before(point.track, begin, path), neighbours.after(point.track, end)
+        yield Call(point, trace, neighbours, path, place, before, after)
 
 
 def catalogue() -> tuple[RuleDoc, ...]:
     """Return the documentation of every rule, in the order in which rules run."""
     return tuple(sync_page(rule.id) for rule in RULES)
-
-
-def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
-    facts = call.facts
-    return SyncPoint(
-        calls=facts.rows,
-        api=facts.api,
-        ops=call.path.ops,
-        track=facts.track,
-        ts=facts.ts,
-        end=facts.end,
-        device=facts.device,
-        stream=facts.stream,
-        diagnosis=diagnosis,
-        awaited=facts.awaited,
-    )
 
 
 def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, ...]:

@@ -15,14 +15,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.detect.blocking_call import direction
 from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.facts.period import waits_before
 from syncscan.model.arrays import Bool, Int32, Int64, distinct, numbered_pairs
 from syncscan.model.finding import Awaited, Place
-from syncscan.model.runtime_calls import is_event_synchronize, is_of_a_stream, is_stream_wait, waits_by_nature
+from syncscan.model.runtime_calls import (
+    copy_direction,
+    is_event_synchronize,
+    is_of_a_stream,
+    is_stream_wait,
+    waits_by_nature,
+)
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 SHORTEST_NS = 20_000
@@ -368,7 +373,7 @@ class HeldCopies:
         for at in np.flatnonzero(late).tolist():
             begin = s.ts.item(copies.item(at))
             held = max(self._behind_events(calls.item(at), begin, places[at]), self._before(calls.item(at)))
-            if names[at] and direction(names[at]) == "DtoH" and begin - max(held, free.item(at)) > SHORT_NS:
+            if names[at] and copy_direction(names[at]) == "DtoH" and begin - max(held, free.item(at)) > SHORT_NS:
                 held = max(held, self._behind_others(free.item(at), begin, places[at], s.track.item(calls.item(at))))
             times[at] = min(held, begin)
         return times

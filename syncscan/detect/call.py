@@ -8,10 +8,10 @@ from itertools import takewhile
 
 import msgspec
 
-from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
 from syncscan.facts.paths import Path
+from syncscan.model.finding import SyncPoint
 from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.slice_names import is_backward_node, is_optimizer_step, program_op
 from syncscan.model.trace import NONE, Category, Trace
@@ -21,9 +21,9 @@ _NEAR = 64
 
 
 class Call(msgspec.Struct, frozen=True, dict=True):
-    """A blocking call as rules see it: its facts, and questions about its place in the program."""
+    """A blocking call as rules see it: the sync point that it is, and questions about its place in the program."""
 
-    facts: BlockingCall
+    point: SyncPoint
     trace: Trace
     neighbours: Neighbours
     path: Path
@@ -83,7 +83,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     def copies_at_most(self, size: int) -> bool:
         """Return whether its copy has at most this many bytes; True without a copy."""
-        return self.facts.bytes <= size
+        return self.point.bytes <= size
 
     @property
     def in_closure(self) -> bool:
@@ -136,13 +136,13 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @property
     def call_before(self) -> str:
         """Name of the runtime call before it in the same op, skipping synchronizes and calls of its own name."""
-        parent, rows = self.trace.slices.parent, range(self.facts.rows[0] - 1, -1, -1)
-        names = (self.trace.name(row) for row in takewhile(lambda row: parent[row] == self.facts.around, rows[:_NEAR]))
-        return next((name for name in names if name != self.facts.apis[0] and not is_synchronize(name)), "")
+        parent, rows = self.trace.slices.parent, range(self.point.calls[0] - 1, -1, -1)
+        names = (self.trace.name(row) for row in takewhile(lambda row: parent[row] == self.point.around, rows[:_NEAR]))
+        return next((name for name in names if name != self.point.apis[0] and not is_synchronize(name)), "")
 
     def followed_within(self, ns: int) -> bool:
         """Return whether the next op, annotation or runtime call began within `ns` after it or the op around it."""
-        start = self.neighbours.next_start(self.facts.track, self._returned)
+        start = self.neighbours.next_start(self.point.track, self._returned)
         return start is not None and start - self._returned <= ns
 
     @property
@@ -151,9 +151,9 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         slices = self.trace.slices
         annotations = [row for row in self.path.rows if slices.category.item(row) == Category.ANNOTATION]
         opened = int(slices.ts[annotations[-1]]) if annotations else 0
-        return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
+        return self.neighbours.between(self.point.track, opened + 1, self.point.ts)
 
     @property
     def _returned(self) -> int:
         """When the program continues: the end of the op that it called, or of the call itself."""
-        return self.facts.end if self.path.worker == NONE else self.trace.slices.end.item(self.path.worker)
+        return self.point.end if self.path.worker == NONE else self.trace.slices.end.item(self.path.worker)

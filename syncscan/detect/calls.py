@@ -10,12 +10,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.detect.awaited import AwaitedWork, HeldCopies, place_of
-from syncscan.detect.blocking_call import BlockingCall, bare_wait, direction
-from syncscan.detect.further_waits import blocking_launch, polls, unseen_waits
+from syncscan.detect.further_waits import bare_wait, blocking_launch, polls, unseen_waits
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.profiler_work import profiler_syncs
 from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool, Int64, among, blocks, looked_up
+from syncscan.model.finding import SyncPoint
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -34,7 +34,7 @@ _ON_DEVICES = ("DtoD", "PtoP")
 """Directions of copies that no host waits for."""
 
 
-def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
+def blocking_calls(trace: Trace, work: DeviceWork) -> list[SyncPoint]:
     """Return a trace's calls that can wait for the device, ordered by thread and time, without the profiler's own.
 
     A copy and the synchronize after it in the same op are one call, and so is a call inside another, and a loop that
@@ -62,7 +62,7 @@ class _RuntimeCalls:
         self._different = sorted({*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)})
         self._api_of = {name: api_name(trace.strings[name]) for name in self._different}
 
-    def candidates(self) -> Iterator[BlockingCall]:
+    def candidates(self) -> Iterator[SyncPoint]:
         """Yield calls that may wait by name or length, a copy with the synchronize after it as one."""
         at = self._candidate_places()
         behind = self._synchronizes_behind(at)
@@ -75,7 +75,7 @@ class _RuntimeCalls:
         chosen = np.flatnonzero((behind != NONE) | alone | hold)
         return self._calls(rows[chosen], behind[chosen], [copies[place] for place in chosen.tolist()])
 
-    def _calls(self, rows: Int64, behind: Int64, copies: Sequence[str]) -> Iterator[BlockingCall]:
+    def _calls(self, rows: Int64, behind: Int64, copies: Sequence[str]) -> Iterator[SyncPoint]:
         """Return the calls in these rows, given the synchronize after each (or NONE) and its copy's name."""
         slices = self._trace.slices
         last = np.where(behind == NONE, rows, behind)
@@ -92,7 +92,7 @@ class _RuntimeCalls:
             awaited[at] = known and replace(known, copy_held=held.item(at))
         waited = self._awaited.waited(begin, end, places, first_apis, held)
         return map(
-            BlockingCall,
+            SyncPoint,
             [(row,) if after == NONE else (row, after) for row, after, _, _ in pairs],
             [one if longer else other for (_, _, one, other), longer in zip(pairs, first_is_longer, strict=True)],
             [(one,) if after == NONE else (one, other) for _, after, one, other in pairs],
@@ -112,7 +112,7 @@ class _RuntimeCalls:
         copies = self._trace.copies_of(rows)
         return np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
 
-    def of_launches(self, row: int, launches: int) -> BlockingCall:
+    def of_launches(self, row: int, launches: int) -> SyncPoint:
         """Return the launch that represents all if every launch waits for its kernel."""
         rows, track = np.array([row]), int(self._trace.slices.track[row])
         (api,) = self._apis(rows)
@@ -228,7 +228,7 @@ def _may_wait(api: str) -> bool:
 def _may_hold(copy: str, api: str) -> bool:
     """Return whether a copy may block the host; within the device, or with pinned memory, it doesn't."""
     pinned = "Pinned" in copy and runtime_calls.is_async_copy(api)
-    return direction(copy) not in _ON_DEVICES and not pinned
+    return runtime_calls.copy_direction(copy) not in _ON_DEVICES and not pinned
 
 
 def _blocks(apis: Sequence[str], copy: str, waited: bool) -> bool:
@@ -244,10 +244,11 @@ def _blocks(apis: Sequence[str], copy: str, waited: bool) -> bool:
         or runtime_calls.allocates(name)
     ):
         return True
-    if direction(copy) in _ON_DEVICES:
+    direction = runtime_calls.copy_direction(copy)
+    if direction in _ON_DEVICES:
         return False
     if runtime_calls.is_blocking_copy(name):
         return True
     if runtime_calls.is_async_copy(name):
-        return ("Pageable" in copy and direction(copy) == "DtoH") or (waited and "Pinned" not in copy)
+        return ("Pageable" in copy and direction == "DtoH") or (waited and "Pinned" not in copy)
     return waited

@@ -8,11 +8,11 @@ from itertools import takewhile
 
 import numpy as np
 
-from syncscan.detect.blocking_call import BlockingCall
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path
 from syncscan.facts.recorded_stacks import RecordedStacks
 from syncscan.model.capture import Frame
+from syncscan.model.finding import SyncPoint
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.slice_names import frame_parts
 from syncscan.model.trace import NONE, Trace
@@ -128,18 +128,18 @@ class CodePlace:
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
 
-def places_of(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> list[CodePlace]:
+def places_of(trace: Trace, points: Sequence[SyncPoint], paths: Sequence[Path]) -> list[CodePlace]:
     """Return the places of these calls, given the ops and scopes around each, as one object for equal places."""
     place = cache(CodePlace)
-    return [place(path.names.scopes, frames) for path, frames in zip(paths, _frames(trace, calls, paths), strict=True)]
+    return [place(path.names.scopes, frames) for path, frames in zip(paths, _frames(trace, points, paths), strict=True)]
 
 
-def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> list[tuple[str, ...]]:
+def _frames(trace: Trace, points: Sequence[SyncPoint], paths: Sequence[Path]) -> list[tuple[str, ...]]:
     """Return the Python frames around each call: the profiler's, else those that capture recorded for the call."""
     if len(trace.frames):
-        tracks, begins, ends = np.array([(call.track, call.ts, call.end) for call in calls], np.int64).reshape(-1, 3).T
-        return frames_around(trace, tracks, begins, ends)
-    first, last = (np.array([call.rows[at] for call in calls], np.int64) for at in (0, -1))
+        times = np.array([(point.track, point.ts, point.end) for point in points], np.int64).reshape(-1, 3)
+        return frames_around(trace, *times.T)
+    first, last = (np.array([point.calls[at] for point in points], np.int64) for at in (0, -1))
     outermost = np.array([path.ops[0] if path.ops else NONE for path in paths], np.int64)
     recorded = trace.cached(RecordedStacks).of_each(first, last, outermost)
     return [stack.texts if stack and not stack.borrowed else () for stack in recorded]

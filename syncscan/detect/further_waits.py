@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.detect.awaited import DEVICE_ROW, AwaitedWork, place_of
-from syncscan.detect.blocking_call import BlockingCall, bare_wait
 from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.finding import Awaited, Place, SyncPoint
 from syncscan.model.runtime_calls import api_name, is_event_query, is_graph_launch, is_query
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
@@ -20,7 +20,7 @@ _NO_PROCESS = "-1"
 """The pid of Intel's synchronization rows; their tid is the host thread's."""
 
 
-def unseen_waits(trace: Trace, awaited: AwaitedWork, seen: Sequence[BlockingCall]) -> Iterator[BlockingCall]:
+def unseen_waits(trace: Trace, awaited: AwaitedWork, seen: Sequence[SyncPoint]) -> Iterator[SyncPoint]:
     """Yield one wait per synchronization row that none of the calls `seen` covers."""
     rows = trace.where(lambda name: not _DEVICE_SIDE.fullmatch(name), Category.SYNC)
     rows = rows[trace.calls_of(rows) == NONE]
@@ -36,7 +36,7 @@ def unseen_waits(trace: Trace, awaited: AwaitedWork, seen: Sequence[BlockingCall
             yield _blocking_call(trace, awaited, row, track)
 
 
-def _blocking_call(trace: Trace, awaited: AwaitedWork, row: int, track: int) -> BlockingCall:
+def _blocking_call(trace: Trace, awaited: AwaitedWork, row: int, track: int) -> SyncPoint:
     slices = trace.slices
     name = trace.name(row)
     device = int(slices.device[row]) if slices.device[row] != NONE else awaited.first_device
@@ -100,13 +100,42 @@ def _holds_others(trace: Trace, row: int) -> bool:
     return trace.slices.category[row] in (Category.CPU_OP, Category.ANNOTATION)
 
 
+def bare_wait(
+    trace: Trace,
+    rows: Sequence[int],
+    api: str,
+    track: int,
+    around: int,
+    place: Place,
+    awaited: Awaited | None,
+    launches: int = 0,
+) -> SyncPoint:
+    """Return the wait that these rows, first to last, show by themselves, without a copy."""
+    return SyncPoint(
+        calls=tuple(rows),
+        api=api,
+        apis=(api,),
+        ts=int(trace.slices.ts[rows[0]]),
+        end=int(trace.slices.end[rows[-1]]),
+        track=track,
+        around=around,
+        device=place[0],
+        stream=place[1],
+        waited=True,
+        awaited=awaited,
+        copy="",
+        bytes=NONE,
+        launches=launches,
+    )
+
+
 FEWEST = 3
 """Fewest queries in a loop: a program that queries twice, and does something else meanwhile, doesn't wait."""
 SHORTEST_NS = 100_000
 """Shortest loop: the allocator's bursts, the longest series of queries without a wait, take a few µs."""
 
 
-def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[BlockingCall]:
+def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[SyncPoint]:
     """Yield one wait for each loop of queries in which a launching thread waited for its device."""
     slices, launching = trace.slices, _launching(trace)
     for loop in _loops(trace):

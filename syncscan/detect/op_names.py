@@ -26,7 +26,7 @@ def choice(call: Call) -> str:
 
 def reads_back(call: Call) -> bool:
     """Return whether the host reads a value of the device: one number, or a copy to the host."""
-    return call.scalar or call.facts.direction == "DtoH"
+    return call.scalar or call.point.direction == "DtoH"
 
 
 def converts_to_a_number(call: Call) -> bool:

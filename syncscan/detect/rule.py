@@ -5,42 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
+from syncscan.model.finding import Cause, Diagnosis, Use
 from syncscan.rules.pages import sync_page
-
-
-class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule's statements about one matching call; its page says what is true of all."""
-
-    removal: Removal = Removal.NOTHING
-    """The part of the call that remains after the fix."""
-    variant: str = ""
-    """Which of the page's titles and fixes it has, if there are several."""
-    values: Mapping[str, str] = {}
-    """Values of the fields in the page's title and fix, as of `{op} waits for a size`."""
-    title: str = ""
-    """A few words on what waits for what, if a table rather than the page says it."""
-    fix: str = ""
-    """Plain text on what to write instead, if a table says it."""
-    do: str = ""
-    """That in one imperative line."""
-    seen: str = ""
-    """A sentence about this call, if the page's can't say everything; it follows why the call waits."""
-    use: Use | None = None
-    """Use of the value by the host, if it differs from the cause's class."""
-    cause: Cause | None = None
-    """Class of the catalog if a rule spans two; else the page's."""
-    confidence: Confidence = Confidence.HIGH
-    intended: bool = False
-    """Whether the wait is intended or not the program's own."""
-    copied: Match | None = None
-    """The match to use if the source line shows that the program itself copies what is indexed there."""
-    per_statement: bool = False
-    """Whether all that the rule finds in one statement of the program is one place: torch waits in many lines there."""
-    for_caller: bool = False
-    """Whether `fix` is for the caller of a library; else, in a library's own code, it is for that code."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -48,38 +17,36 @@ class Rule(msgspec.Struct, frozen=True):
 
     id: str
     """Stable and readable id, such as `nonzero`."""
-    match: Callable[[Call], Match | None]
-    """Returns what a call is, or None if the rule doesn't apply."""
+    match: Callable[[Call], Diagnosis | None]
+    """Returns what it states of a call, or None if the rule doesn't apply."""
 
 
-def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
-    """Return the diagnosis for a finding, from the rule's page and its match.
+def diagnose(rule: Rule, match: Diagnosis, library: str = "") -> Diagnosis:
+    """Return what the rule states of a call, completed by its page.
 
     `library` names a library's function around the call, such as `covar_dist of gpytorch`; it is empty in other code.
     """
     page = sync_page(rule.id)
-    fix, cause = _filled(match.fix or _of(page.fixes, match), match.values), match.cause or Cause(page.cause)
+    cause = Cause(page.cause) if match.cause is Cause.UNKNOWN else match.cause
+    fix = _filled(match.fix or _of(page.fixes, match), match.values)
     if library and not match.for_caller:
         fix = f"{_IN_A_LIBRARY.format(library)} {fix}"
-    return Diagnosis(
-        page.id,
-        page.name,
-        cause,
+    return replace(
+        match,
+        rule=page.id,
+        name=page.name,
+        cause=cause,
         title=_filled(match.title or _of(page.titles, match), match.values),
         why=f"{page.why} {match.seen}".rstrip(),
         fix=fix,
         when_fine=page.when_fine,
-        confidence=match.confidence,
-        intended=match.intended,
         do=_filled(match.do or _of(page.dos, match), match.values),
-        removal=match.removal,
         use=match.use or _USES.get(cause, Use.UNKNOWN),
         copied=diagnose(rule, match.copied, library) if match.copied else None,
-        per_statement=match.per_statement,
     )
 
 
-def _of(texts: Mapping[str, str], match: Match) -> str:
+def _of(texts: Mapping[str, str], match: Diagnosis) -> str:
     return texts.get(match.variant) or texts.get("", "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -43,40 +43,29 @@ class RuleSet:
         self.warnings.append(f"The rule {rule.id} failed ({type(error).__name__}: {error}) and was skipped.")
 
 
-class OneRule:
-    """Collects the diagnoses of calls by the line that made them, and unifies those that differ."""
+def diagnosed(calls: Iterable[Call], rules: RuleSet) -> list[SyncPoint]:
+    """Return the sync points of these calls, each with its diagnosis; those of one line with one rule.
 
-    def __init__(self) -> None:
-        self._sites: dict[tuple[CodePlace, Any], list[int]] = {}
-        self._count = 0
-
-    def of(self, call: Call, diagnosis: Diagnosis) -> Diagnosis:
-        """Record a call's diagnosis and return it; calls come in the same order as the sync points of `settled`."""
+    Where another rule was inferred for some calls of a line, they get that of most. Calls of one rule and title get the
+    fix that most of them have: of a replay buffer's copies, a small one isn't taken as a constant.
+    """
+    points: list[SyncPoint] = []
+    by_line: defaultdict[tuple[CodePlace, Any], list[int]] = defaultdict(list)
+    for call in calls:
         if call.place.has_frames:  # without frames, two lines can't be distinguished
-            self._sites.setdefault((call.place, call.path.names), []).append(self._count)
-        self._count += 1
-        return diagnosis
-
-    def settled(self, points: Sequence[SyncPoint]) -> list[SyncPoint]:
-        """Return the sync points, those of one line with one rule if another was inferred.
-
-        Calls of one rule and title get the fix that most of them have: of a replay buffer's copies, a small one isn't
-        taken as a constant.
-        """
-        settled = list(points)
-        for numbers in self._sites.values():
-            rules = Counter(points[number].diagnosis.rule for number in numbers)
-            if len(rules) < 2:
-                _with_one_fix(settled, numbers)
-                continue
-            if all(points[n].diagnosis.confidence is Confidence.HIGH for n in numbers):
-                continue
-            most = rules.most_common(1)[0][0]
+            by_line[call.place, call.path.names].append(len(points))
+        points.append(replace(call.point, ops=call.path.ops, diagnosis=rules.diagnosis_of(call)))
+    for numbers in by_line.values():
+        counts = Counter(points[number].diagnosis.rule for number in numbers)
+        if len(counts) < 2:
+            _with_one_fix(points, numbers)
+        elif any(points[n].diagnosis.confidence is not Confidence.HIGH for n in numbers):
+            most = counts.most_common(1)[0][0]
             chosen = next(points[n].diagnosis for n in numbers if points[n].diagnosis.rule == most)
             for number in numbers:
                 if points[number].diagnosis.rule != most:
-                    settled[number] = replace(points[number], diagnosis=chosen)
-        return settled
+                    points[number] = replace(points[number], diagnosis=chosen)
+    return points
 
 
 def _with_one_fix(points: list[SyncPoint], numbers: Sequence[int]) -> None:

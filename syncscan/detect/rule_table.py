@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.detect.call import Call
-from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal, Use
+from syncscan.model.finding import Cause, Diagnosis, Removal, Use
 from syncscan.rules.pages import FOLDER
 
 if sys.version_info >= (3, 11):
@@ -52,7 +51,7 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Variant of the page's titles and fixes; by default the name of the op that was found, without `aten::`."""
     values: dict[str, str] = {}
     """Values of fields in them, besides `{op}`, the op that was found."""
-    cause: Cause | None = None
+    cause: Cause = Cause.UNKNOWN
     removal: Removal = Removal.NOTHING
     use: Use | None = None
     intended: bool = False
@@ -62,7 +61,7 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return False
         if self.files and not self._decides(call):
             return False
-        copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
+        copied = self.direction in ("", call.point.direction) or (self.direction == "DtoH" and call.scalar)
         preceded = not self.after or call.before[-1:] in [(op,) for op in self.after]
         inside = not self.and_under or call.under(*self.and_under)
         differentiated = not self.backward or call.backward.startswith(self.backward)
@@ -74,9 +73,9 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return False
         return any(map(call.place.decided_in, self.files)) and (not self.within or call.place.in_library(self.within))
 
-    def match(self, call: Call) -> Match:
+    def match(self, call: Call) -> Diagnosis:
         op = call.first(*self.under).removeprefix("aten::")
-        return Match(
+        return Diagnosis(
             title=self.title,
             fix=self.fix,
             do=self.do,
@@ -101,7 +100,7 @@ class RuleTable:
     def places(self) -> tuple[TablePlace, ...]:
         return msgspec.convert(tomllib.loads(self._text)["place"], tuple[TablePlace, ...])
 
-    def match(self, call: Call) -> Match | None:
+    def match(self, call: Call) -> Diagnosis | None:
         if self._packages and self._packages.isdisjoint(call.place.deciding_path):
             return None
         return next((place.match(call) for place in self.places if place.holds(call)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from syncscan.model.confidence import Confidence as Confidence
 from syncscan.model.fix import Suggested
 from syncscan.model.json_text import Range, about
+from syncscan.model.runtime_calls import copy_direction, is_synchronize
 
 
 class Cause(str, enum.Enum):
@@ -84,27 +86,41 @@ class Removal(str, enum.Enum):
     KERNELS = "kernels"
 
 
-class Diagnosis(msgspec.Struct, frozen=True):
-    """A rule's verdict on a sync point: its cause, and the texts on it."""
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule's verdict on a sync point: what it states of the call, completed by the texts of its page."""
 
-    rule: str
-    name: str
-    cause: Cause
-    title: str
-    why: str
-    fix: str
-    when_fine: str
+    rule: str = ""
+    name: str = ""
+    cause: Cause = Cause.UNKNOWN
+    """Class of the catalog; a rule states it only if it spans two."""
+    title: str = ""
+    """A few words on what waits for what; a rule states them only where a table rather than its page says them."""
+    why: str = ""
+    fix: str = ""
+    """Plain text on what to write instead; stated as the title is."""
+    do: str = ""
+    """The fix in one imperative line; stated as the title is."""
+    when_fine: str = ""
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """True for waits that are intended or not the program's own: they are reported with severity `info`."""
     removal: Removal = Removal.NOTHING
-    use: Use = Use.UNKNOWN
+    """The part of the call that remains after the fix."""
+    use: Use | None = None
+    """Use of the value by the host; None where the cause's class says it."""
+    variant: str = ""
+    """Which of the page's titles and fixes it has, if there are several."""
+    values: Mapping[str, str] = {}
+    """Values of the fields in the page's title and fix, as of `{op} waits for a size`."""
+    seen: str = ""
+    """A sentence about this call, if the page's can't say everything; it follows why the call waits."""
+    for_caller: bool = False
+    """Whether `fix` is for the caller of a library; else, in a library's own code, it is for that code."""
+    per_statement: bool = False
+    """Whether all that the rule finds in one statement of the program is one place, whatever waits in it: torch waits
+    in many lines there."""
     copied: Diagnosis | None = None
     """The diagnosis where the source line shows that the program itself copies what is indexed there."""
-    do: str = ""
-    """The fix in one imperative line."""
-    per_statement: bool = False
-    """Whether all that the rule finds in one statement of the program is one place, whatever waits in it."""
 
 
 Place = tuple[int, int]
@@ -177,23 +193,40 @@ NOWHERE = Attribution("", (), (), (), None, None, "unknown", Phase.OTHER, "", No
 class SyncPoint(msgspec.Struct, frozen=True):
     """One occurrence of a sync: one host thread, one blocking call (including a copy's synchronization), one wait.
 
-    `calls` are the rows of its runtime slices in time order, `ops` the rows of the ops around it, outermost first.
-    Times are ns on the trace's clock.
+    `detect` finds it and names it; `attribute` and `cost` add where it belongs and what it costs. Times are ns on the
+    trace's clock.
     """
 
     calls: tuple[int, ...]
+    """Rows of its runtime slices in time order."""
     api: str
-    """Name of the runtime call that blocked the host the longest."""
-    ops: tuple[int, ...]
-    track: int
+    """Name of the runtime call that blocked the host the longest, without version suffix: `cudaStreamSynchronize`."""
+    apis: tuple[str, ...]
+    """Names of all `calls`; a single one for the queries of a loop."""
     ts: int
+    """When the first of `calls` begins."""
     end: int
+    """When the last of `calls` ends."""
+    track: int
+    """The host thread's track."""
+    around: int
+    """Row of the innermost host slice around it; NONE at the top."""
     device: int
     stream: int
     """The awaited stream, or NONE for all streams of the device."""
-    diagnosis: Diagnosis
-    awaited: Awaited | None = None
+    waited: bool
+    """Whether the host was measurably blocked by previously queued work."""
+    awaited: Awaited | None
     """The work that its last call waited for; None where no device was working."""
+    copy: str
+    """Name of its device copy, such as `Memcpy DtoH (Device -> Pinned)`; empty without one."""
+    bytes: int
+    """Size of its copy; NONE without one."""
+    launches: int = 0
+    """Number of launches that waited for their own kernel; only for the one call that represents them all."""
+    ops: tuple[int, ...] = ()
+    """Rows of the ops around it, outermost first."""
+    diagnosis: Diagnosis = Diagnosis()
     where: Attribution = NOWHERE
     wait_ns: int = 0
     """Measured: how long the host was blocked."""
@@ -201,6 +234,21 @@ class SyncPoint(msgspec.Struct, frozen=True):
     """Measured: idle time from the end of the awaited work to the device's next work; each counts once."""
     communication_ns: int = 0
     """The part of the wait during exposed collectives: for other ranks or the network."""
+
+    @property
+    def direction(self) -> str:
+        """Direction of its copy, `DtoH`, `HtoD`, `DtoD`, …; empty without one."""
+        return copy_direction(self.copy)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether its copy touches pinned host memory; False for HIP traces, which don't state it."""
+        return "Pinned" in self.copy
+
+    @property
+    def synchronizes(self) -> bool:
+        """Whether it synchronizes a device, stream or event without a copy."""
+        return not self.copy and any(is_synchronize(api) or api.endswith(" Sync") for api in self.apis)
 
     @property
     def released(self) -> int:

@@ -130,6 +130,17 @@ def is_synchronize(name: str) -> bool:
     return _is(_SYNCHRONIZE, name)
 
 
+_INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
+"""Intel's spelling of a copy's direction: to and from memory, the device and shared memory."""
+
+
+@lru_cache(1 << 10)
+def copy_direction(copy: str) -> str:
+    """Return `DtoH`, `HtoD`, … for a copy's name; empty without one. Intel's names are converted."""
+    _, word, *_ = (*copy.split(), "", "")
+    return _INTEL.get(word.partition("(")[0], word)
+
+
 def is_blocking_copy(name: str) -> bool:
     """Return whether a call is a synchronous copy by definition, unless it stays on the device (CUDA Runtime API)."""
     return _is(_BLOCKING_COPY, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from syncscan.detect import detect
-from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.calls import blocking_calls
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import Cause, SyncPoint
@@ -396,7 +395,7 @@ def test_an_unknown_call_around_a_synchronize_doesnt_hide_it() -> None:
     assert apis(t) == ["mtiaStreamSynchronize"]
 
 
-def blocking(t: TraceBuilder) -> list[BlockingCall]:
+def blocking(t: TraceBuilder) -> list[SyncPoint]:
     """All that can hold the host, whether it did or not."""
     trace = t.trace()
     return blocking_calls(trace, DeviceWork(trace))
@@ -486,7 +485,7 @@ def test_in_two_ops_they_dont_belong_together() -> None:
         t.copy(PAGEABLE_D2H, at=10)
         with t.op("aten::inner", 12, 600):
             t.call("cudaStreamSynchronize", 13, 500)
-    assert [len(call.rows) for call in blocking(t)] == [1, 1]
+    assert [len(call.calls) for call in blocking(t)] == [1, 1]
 
 
 def test_on_two_threads_they_dont_belong_together() -> None:
@@ -495,7 +494,7 @@ def test_on_two_threads_they_dont_belong_together() -> None:
     t.copy(PAGEABLE_D2H, at=10)
     with t.thread("other"):
         t.call("cudaStreamSynchronize", 12, 500)
-    assert [len(call.rows) for call in blocking(t)] == [1, 1]
+    assert [len(call.calls) for call in blocking(t)] == [1, 1]
 
 
 def test_a_copy_that_stays_on_the_device_needs_no_synchronize() -> None:
@@ -526,7 +525,7 @@ def test_up_to_two_queries_may_come_between_the_two(between: list[str], joined: 
         for k, name in enumerate(between):
             t.call(name, 12 + k, 12.5 + k)
         t.call("cudaStreamSynchronize", 20, 500)
-    assert [len(call.rows) for call in blocking(t)] == ([2] if joined else [1, 1])
+    assert [len(call.calls) for call in blocking(t)] == ([2] if joined else [1, 1])
 
 
 def test_only_a_copy_is_completed_by_a_synchronize() -> None:
@@ -537,7 +536,7 @@ def test_only_a_copy_is_completed_by_a_synchronize() -> None:
         t.call("cudaStreamSynchronize", 21, 30)
         t.call("cudaFree", 31, 40)
         t.call("cudaStreamSynchronize", 41, 50)
-    assert [len(call.rows) for call in blocking(t)] == [1, 1, 1, 1]
+    assert [len(call.calls) for call in blocking(t)] == [1, 1, 1, 1]
 
 
 def test_a_copy_may_be_the_last_call() -> None:
@@ -615,7 +614,7 @@ def test_launch_blocking_has_the_facts_of_the_longest_launch() -> None:
     (call,) = blocking(t)
     assert (call.api, call.apis, call.launches) == ("cudaLaunchKernel", ("cudaLaunchKernel",), 30)
     assert (call.ts, call.end) == (29_010_000, 29_929_000)
-    assert [t.trace().slices.ts[row] for row in call.rows] == [29_010_000]
+    assert [t.trace().slices.ts[row] for row in call.calls] == [29_010_000]
     assert (call.device, call.stream, call.waited, call.copy, call.bytes) == (3, 6, True, "", NONE)
     trace = t.trace()
     assert (trace.name(call.around), trace.tracks[call.track].tid) == ("aten::mm", str(MAIN))

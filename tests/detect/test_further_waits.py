@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from syncscan.api import analyze_trace
 from syncscan.detect import detect
 from syncscan.detect import further_waits as blocking
-from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.further_waits import blocking_launch
 from syncscan.facts.device_work import DeviceWork
@@ -28,7 +27,7 @@ def row(t: TraceBuilder, start: float, end: float, name: str = "Stream Sync", pi
     t.event(ph="X", cat="cuda_sync", name=name, pid=pid, tid=args.pop("tid", 7), ts=start, dur=end - start, args=args)
 
 
-def unseen(t: TraceBuilder) -> tuple[Trace, list[BlockingCall]]:
+def unseen(t: TraceBuilder) -> tuple[Trace, list[SyncPoint]]:
     """The waits that no runtime call shows."""
     trace = t.trace()
     result = blocking_calls(trace, DeviceWork(trace))

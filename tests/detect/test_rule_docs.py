@@ -15,11 +15,11 @@ import pytest
 import syncscan
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
-from syncscan.detect.rule import Match, diagnose
+from syncscan.detect.rule import diagnose
 from syncscan.detect.rule_table import table_of
 from syncscan.detect.rules import ORDER
 from syncscan.model import race
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Diagnosis
 from syncscan.report.front_changes import DO
 from syncscan.rules.pages import FOLDER, SYNC_HEADINGS, habit_page, sync_page
 from tests.each import each
@@ -139,17 +139,17 @@ def test_a_finding_says_the_first_paragraph_in_plain_text(doc: RuleDoc) -> None:
 def test_a_title_is_filled_in_with_what_was_seen_and_braces_of_code_stay() -> None:
     """The variant that the match names has words of its own, or those of all."""
     (rule,) = (rule for rule in folder.RULES if rule.id == "optimizer-readback")
-    seen = diagnose(rule, Match(removal=Removal.NOTHING, variant="design", values={"name": "LBFGS"}))
+    seen = diagnose(rule, Diagnosis(variant="design", values={"name": "LBFGS"}))
     assert seen.title == "LBFGS reads values back in its step"
     assert seen.fix == "LBFGS reads by design: choose another optimizer, or step less often."
-    stated = diagnose(rule, Match(removal=Removal.NOTHING, title="a", fix="{x: 1}"))
+    stated = diagnose(rule, Diagnosis(title="a", fix="{x: 1}"))
     assert (stated.title, stated.fix) == ("a", "{x: 1}")
 
 
 def test_what_was_seen_of_a_call_follows_why() -> None:
     """Where the rule can't know everything."""
     (item,) = (rule for rule in folder.RULES if rule.id == "item")
-    text = diagnose(item, Match(removal=Removal.NOTHING, seen="It was read 7 times."))
+    text = diagnose(item, Diagnosis(seen="It was read 7 times."))
     assert text.why.startswith("The value is ready only after ")
     assert text.why.endswith(" It was read 7 times.")
 

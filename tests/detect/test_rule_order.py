@@ -95,7 +95,7 @@ def recorded() -> tuple[dict[Pair, int], dict[Pair, str], Counter[str]]:
 
 
 def chain(call: Call) -> str:
-    return " > ".join((*call.ops, *call.facts.apis))
+    return " > ".join((*call.ops, *call.point.apis))
 
 
 def reason(pair: Pair) -> str:

@@ -11,10 +11,9 @@ import pytest
 
 from syncscan import load
 from syncscan.detect import Call, calls_of
-from syncscan.detect.rule import Match
 from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import RULES
-from syncscan.model.finding import Removal
+from syncscan.model.finding import Diagnosis
 from tests.builder import TraceBuilder
 
 TRACES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -23,15 +22,15 @@ TRACES = Path(__file__).parent.parent.parent / "sample_traces"
 class Rule:
     """One of the project's rules with another `match`."""
 
-    def __init__(self, match: Callable[[Call], Match | None]) -> None:
+    def __init__(self, match: Callable[[Call], Diagnosis | None]) -> None:
         self.match = match
 
     def __getattr__(self, name: str) -> Any:
         return getattr(RULES[0], name)
 
 
-def titled(title: str) -> Match:
-    return Match(title=title, fix="", removal=Removal.NOTHING)
+def titled(title: str) -> Diagnosis:
+    return Diagnosis(title=title)
 
 
 def titles(calls: list[Call], *rules: Any) -> list[str]:
@@ -51,29 +50,29 @@ def reads(*lasting: int) -> list[Call]:
     return list(calls_of(t.trace()))
 
 
-def by_length(call: Call) -> Match:
+def by_length(call: Call) -> Diagnosis:
     """The length of a call, read through another name of its facts."""
-    facts = call.facts
-    return titled("big" if facts.end - facts.ts > 300_000 else "small")
+    point = call.point
+    return titled("big" if point.end - point.ts > 300_000 else "small")
 
 
-def by_begin(call: Call) -> Match:
+def by_begin(call: Call) -> Diagnosis:
     """The time of a call, which differs for each."""
-    return titled(str(call.facts.ts))
+    return titled(str(call.point.ts))
 
 
-def by_row(call: Call) -> Match:
+def by_row(call: Call) -> Diagnosis:
     """The call's row in the trace."""
-    return titled(str(call.trace.slices.ts[call.facts.rows[0]]))
+    return titled(str(call.trace.slices.ts[call.point.calls[0]]))
 
 
-def by_next_op(call: Call) -> Match:
+def by_next_op(call: Call) -> Diagnosis:
     """How soon the next op follows."""
     return titled(str(call.followed_within(500_000)))
 
 
 @pytest.mark.parametrize("match", [by_length, by_begin, by_row, by_next_op])
-def test_a_rule_says_of_each_call_what_it_says_when_it_is_asked_directly(match: Callable[[Call], Match]) -> None:
+def test_a_rule_says_of_each_call_what_it_says_when_it_is_asked_directly(match: Callable[[Call], Diagnosis]) -> None:
     """Calls of one site, alike in all but their times, are each judged by themselves, whatever the rule reads."""
     calls = reads(100, 500, 100, 500)
     assert titles(calls, Rule(match)) == [match(call).title for call in calls]
@@ -116,7 +115,7 @@ def test_a_call_that_no_rule_matches_is_unclassified() -> None:
 def test_a_rule_that_raises_is_skipped_and_reported_once() -> None:
     """It names the calls before the one it fails on; the other rules are asked about that one, and the later ones."""
 
-    def fails(call: Call) -> Match:
+    def fails(call: Call) -> Diagnosis:
         return titled({"small": "short"}[by_length(call).title])
 
     rules = RuleSet((Rule(fails), Rule(lambda call: titled("other"))))

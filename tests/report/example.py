@@ -9,7 +9,6 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import (
     Cause,
     Confidence,
-    Diagnosis,
     Finding,
     Phase,
     Severity,
@@ -237,8 +236,9 @@ def host_bound(host: Host = HOST) -> Analysis:
 
 def finding(id: str = "nonzero-1f2e3d4c", **changes: object) -> Finding:
     """The typical finding, with changes."""
-    diagnosis = Diagnosis(**NONZERO)  # type: ignore[arg-type]
-    point = SyncPoint((0,), "cudaStreamSynchronize", (), 0, 0, 8_000_000, 0, 7, diagnosis)
+    point = SyncPoint(
+        (0,), "cudaStreamSynchronize", ("cudaStreamSynchronize",), 0, 8_000_000, 0, -1, 0, 7, True, None, "", -1
+    )
     waits = (8_000_000, 8_200_000, 8_431_500)
     f = Finding(
         id=id,

@@ -6,8 +6,7 @@ from itertools import takewhile
 
 from syncscan.detect.call import Call
 from syncscan.detect.op_names import reads_back
-from syncscan.detect.rule import Match
-from syncscan.model.finding import Confidence, Removal
+from syncscan.model.finding import Confidence, Diagnosis, Removal
 
 _FORMATTER = ("aten::isfinite", "aten::ne", "aten::__and__")
 _READ_ONE = frozenset(("aten::detach", "aten::item", "aten::resolve_conj", "aten::resolve_neg"))
@@ -19,11 +18,11 @@ _BURST = frozenset(
 )
 
 
-def print_tensor(call: Call) -> Match | None:
+def print_tensor(call: Call) -> Diagnosis | None:
     """Match a wait inside torch's formatting code, or, where no frames tell, in the burst of ops that it leaves."""
     if not (call.place.in_library("torch/_tensor_str.py") or (not call.place.has_frames and _in_burst(call))):
         return None
-    return Match(
+    return Diagnosis(
         per_statement=True,
     )
 
@@ -55,20 +54,20 @@ _LOGGERS = (
 )
 
 
-def log_scalar(call: Call) -> Match | None:
+def log_scalar(call: Call) -> Diagnosis | None:
     """Match a read-back inside a logger, or in the way that `Tensor.__format__` reads."""
     formats = not call.place.has_frames and call.top == "aten::item" and call.before[-1:] == ("aten::detach",)
     logs = call.place.in_library(*_LOGGERS) or call.place.in_library_function("__format__", "__repr__")
     if not (formats or (reads_back(call) and logs)):
         return None
-    return Match(
+    return Diagnosis(
         values={"likely": ", most likely" if formats else ""},
         confidence=Confidence.MEDIUM if formats else Confidence.HIGH,
         for_caller=True,
     )
 
 
-def allclose(call: Call) -> Match | None:
+def allclose(call: Call) -> Diagnosis | None:
     """Match `aten::allclose`, torch.testing, or a truth value of `isclose`."""
     compared = any(name in call.before[-3:] for name in ("aten::isclose", "aten::allclose"))
     if not (
@@ -77,7 +76,7 @@ def allclose(call: Call) -> Match | None:
         or call.place.in_library("torch/testing/_comparison.py", "torch/testing/_asserts.py")
     ):
         return None
-    return Match(
+    return Diagnosis(
         removal=Removal.KERNELS,
     )
 
@@ -86,7 +85,7 @@ _GUARDS = ("aten::isnan", "aten::isinf", "aten::isfinite")
 _REDUCTIONS = ("aten::any", "aten::all", "aten::logical_not", "aten::bitwise_not", "aten::sum", "aten::max")
 
 
-def nan_guard(call: Call) -> Match | None:
+def nan_guard(call: Call) -> Diagnosis | None:
     """Match a value read back directly after a test for finite numbers."""
     if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
         return None
@@ -94,4 +93,4 @@ def nan_guard(call: Call) -> Match | None:
     if guard not in _GUARDS:
         return None
     test = guard.removeprefix("aten::")
-    return Match(values={"test": test})
+    return Diagnosis(values={"test": test})

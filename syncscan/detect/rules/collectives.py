@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.op_names import reads_back
-from syncscan.detect.rule import Match
-from syncscan.model.finding import Removal, Use
+from syncscan.model.finding import Diagnosis, Removal, Use
 from syncscan.model.slice_names import is_collective
 
 
-def barrier(call: Call) -> Match | None:
+def barrier(call: Call) -> Diagnosis | None:
     inside = call.op_with("barrier") or call.place.in_library_function("barrier", "monitored_barrier")
-    beside = call.facts.synchronizes and not call.ops and any("barrier" in n for n in call.before[-2:])
-    return Match(use=Use.NOTHING) if inside or beside else None
+    beside = call.point.synchronizes and not call.ops and any("barrier" in n for n in call.before[-2:])
+    return Diagnosis(use=Use.NOTHING) if inside or beside else None
 
 
 _OBJECTS = (
@@ -27,9 +26,9 @@ _PACKING = frozenset(
 )
 
 
-def object_collective(call: Call) -> Match | None:
+def object_collective(call: Call) -> Diagnosis | None:
     """Match a wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
-    return Match() if call.place.in_library_function(*_OBJECTS) or _since_bytes(call) else None
+    return Diagnosis() if call.place.in_library_function(*_OBJECTS) or _since_bytes(call) else None
 
 
 def _since_bytes(call: Call) -> bool:
@@ -51,27 +50,27 @@ def _is_reducers(op: str) -> bool:
     return op.startswith(_REDUCER)
 
 
-def unused_parameters(call: Call) -> Match | None:
+def unused_parameters(call: Call) -> Diagnosis | None:
     """Match a blocking copy to the host among the reducer's own ops."""
-    if not (call.top == call.leaf == "aten::copy_" and call.facts.direction == "DtoH"):
+    if not (call.top == call.leaf == "aten::copy_" and call.point.direction == "DtoH"):
         return None
     if not (call.nearest_before(_is_reducers, 8) or call.nearest_after(_is_reducers, 8)):
         return None
-    return Match(use=Use.STEERS)
+    return Diagnosis(use=Use.STEERS)
 
 
-def distributed(call: Call) -> Match | None:
+def distributed(call: Call) -> Diagnosis | None:
     """Match a wait in the code of torch.distributed, not in the module it wraps."""
-    fsdp = call.facts.synchronizes and not call.ops and call.place.in_scope("FullyShardedDataParallel._", "FSDP::")
-    return Match(removal=Removal.ASYNC_COPY) if fsdp or call.place.in_library("torch/distributed") else None
+    fsdp = call.point.synchronizes and not call.ops and call.place.in_scope("FullyShardedDataParallel._", "FSDP::")
+    return Diagnosis(removal=Removal.ASYNC_COPY) if fsdp or call.place.in_library("torch/distributed") else None
 
 
 _AVERAGES = ("aten::div_", "aten::div", "aten::detach", "aten::mul_")
 """Ops that programs apply to a reduced value before they read it."""
 
 
-def collective_readback(call: Call) -> Match | None:
+def collective_readback(call: Call) -> Diagnosis | None:
     """Match a read-back whose last ops before it are a collective's."""
     if not reads_back(call):
         return None
-    return Match() if is_collective(call.nearest_before(lambda op: op not in _AVERAGES, 3)) else None
+    return Diagnosis() if is_collective(call.nearest_before(lambda op: op not in _AVERAGES, 3)) else None

@@ -6,18 +6,17 @@ import re
 
 from syncscan.detect.call import Call
 from syncscan.detect.op_names import COALESCES
-from syncscan.detect.rule import Match
-from syncscan.model.finding import Confidence, Removal
+from syncscan.model.finding import Confidence, Diagnosis, Removal
 
 
-def nested_tensor(call: Call) -> Match | None:
+def nested_tensor(call: Call) -> Diagnosis | None:
     """Match an op of nested tensors around the call, or their Python code."""
     op = call.op_with("nested", "jagged", "aten::to_padded_tensor")
     jagged = "PythonSubclass" in call.ops and call.top in ("aten::unbind", "aten::split_with_sizes", "aten::chunk")
     if not (op or jagged or call.place.in_library("torch/nested")):
         return None
     what = op.removeprefix("aten::") or "a nested tensor"
-    return Match(
+    return Diagnosis(
         values={"what": what},
         removal=Removal.KERNELS,
     )
@@ -27,29 +26,29 @@ _DETECTORS = "torchvision/models/detection"
 """0.26, rpn.py, filter_proposals, and roi_heads.py, postprocess_detections: a loop over the images."""
 
 
-def nms(call: Call) -> Match | None:
+def nms(call: Call) -> Diagnosis | None:
     """Match anything below torchvision's suppression ops."""
     op = next((op for op in call.ops if op.startswith("torchvision::") and "nms" in op), "")
-    batched = call.facts.direction == "HtoD" and any(
+    batched = call.point.direction == "HtoD" and any(
         n.startswith("torchvision::") and "nms" in n for n in call.after[:6]
     )
     if not (op or batched or call.place.in_library("torchvision/ops/boxes.py")):
         return None
-    return Match(
+    return Diagnosis(
         variant="detector" if call.place.in_library(_DETECTORS) else "",
         for_caller=True,
         removal=Removal.KERNELS,
     )
 
 
-def packed_sequence(call: Call) -> Match | None:
+def packed_sequence(call: Call) -> Diagnosis | None:
     """Match a read-back inside torch's packing code, or directly before the packing op."""
     packs = (
-        call.facts.direction != "HtoD" and call.top == "aten::to" and "aten::_pack_padded_sequence" in call.after[:6]
+        call.point.direction != "HtoD" and call.top == "aten::to" and "aten::_pack_padded_sequence" in call.after[:6]
     )
     if not (packs or call.place.in_library("torch/nn/utils/rnn.py") or call.under("aten::_pack_padded_sequence")):
         return None
-    return Match()
+    return Diagnosis()
 
 
 _ALL_TO_ALL = re.compile(r"all_?to_?all", re.IGNORECASE)
@@ -63,21 +62,21 @@ _SMALL = 1 << 14
 """Bytes of the counts of some hundred experts at most."""
 
 
-def split_sizes(call: Call) -> Match | None:
+def split_sizes(call: Call) -> Diagnosis | None:
     """Match a read-back that a split follows at once, or soon an all-to-all."""
-    reads = call.scalar or (call.facts.direction == "DtoH" and call.leaf == "aten::copy_")
+    reads = call.scalar or (call.point.direction == "DtoH" and call.leaf == "aten::copy_")
     if not (reads and call.top in ("aten::to", "aten::item")):
         return None
     if not (call.after[:1] and call.after[0] in _SPLITS):
         return _exchange(call)
-    return Match(confidence=Confidence.MEDIUM)
+    return Diagnosis(confidence=Confidence.MEDIUM)
 
 
-def _exchange(call: Call) -> Match | None:
+def _exchange(call: Call) -> Diagnosis | None:
     """Return the sizes of a mixture of experts' exchange, or of another."""
     if not any(map(_ALL_TO_ALL.search, call.after[:_SOON])) or not call.copies_at_most(_SMALL):
         return None
-    return Match(variant="exchange", confidence=Confidence.MEDIUM)
+    return Diagnosis(variant="exchange", confidence=Confidence.MEDIUM)
 
 
 _OPS = (
@@ -99,13 +98,13 @@ _FUNCTIONS = ("gaussian_nll_loss",)
 """Functions of torch.nn.functional that ask in Python."""
 
 
-def argument_check(call: Call) -> Match | None:
+def argument_check(call: Call) -> Diagnosis | None:
     """Match ops that check their arguments on the host, or a function of torch's that does."""
     name = call.first(*_OPS) or next((f for f in _FUNCTIONS if call.scalar and call.place.in_library_function(f)), "")
     if not name:
         return None
     op = name.removeprefix("aten::")
-    return Match(variant=op, values={"op": op})
+    return Diagnosis(variant=op, values={"op": op})
 
 
 _UNCHECKED = {op: f"{op}_ex" for op in ("inv", "cholesky", "solve", "lu_factor", "ldl_factor")} | {"inverse": "inv_ex"}
@@ -121,7 +120,7 @@ _OLD = frozenset(
 _READS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::item"})
 
 
-def linalg_check(call: Call) -> Match | None:
+def linalg_check(call: Call) -> Diagnosis | None:
     """Match any wait inside an op of torch.linalg, except those that need a size."""
     op = next((op for op in call.ops if op.startswith(("aten::linalg_", "aten::_linalg_")) or op in _OLD), "")
     if not op or call.under("aten::linalg_matrix_exp"):
@@ -129,9 +128,9 @@ def linalg_check(call: Call) -> Match | None:
     own = call.op if op == "aten::_linalg_check_errors" else op  # one that is composed of others has no op of its own
     name = own.removeprefix("aten::").removeprefix("_").removeprefix("linalg_")
     if call.leaf not in _READS:
-        return Match(variant="solver", values={"name": name}, removal=Removal.KERNELS)
+        return Diagnosis(variant="solver", values={"name": name}, removal=Removal.KERNELS)
     unchecked = _UNCHECKED.get(name, "")
-    return Match(
+    return Diagnosis(
         variant="unchecked" if unchecked else "",
         values={"name": name, "unchecked": unchecked},
         removal=Removal.KERNELS,
@@ -141,26 +140,26 @@ def linalg_check(call: Call) -> Match | None:
 _CONSTRUCTORS = ("aten::sparse_coo_tensor", "aten::sparse_csr_tensor", "aten::sparse_compressed_tensor")
 
 
-def sparse_invariants(call: Call) -> Match | None:
+def sparse_invariants(call: Call) -> Diagnosis | None:
     """Match a validation op of sparse tensors, or a constructor that looks for its size."""
     op = next((op for op in call.ops if "_validate_" in op and ("sparse" in op or "compressed" in op)), "")
     op = op or call.first(*_CONSTRUCTORS)
     if not op or call.under(*COALESCES):
         return None
-    return Match()
+    return Diagnosis()
 
 
 _PARTS = ("sparse", "csr", "csc", "_nnz", "indices_copy")
 
 
-def sparse_op(call: Call) -> Match | None:
+def sparse_op(call: Call) -> Diagnosis | None:
     """Match an op with sparse in its name, or one that waits only for sparse tensors."""
     name = call.op_with(*_PARTS)
     name = name or (call.first("aten::index_select") if call.scalar else call.first("aten::bmm", "aten::bmm_out"))
     if not name:
         return None
     op = name.removeprefix("aten::")
-    return Match(
+    return Diagnosis(
         values={"op": op},
         removal=Removal.KERNELS,
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.op_names import reads_back
-from syncscan.detect.rule import Match
 from syncscan.detect.rule_table import table_of
-from syncscan.model.finding import Cause, Confidence, Removal, Use
+from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
 from syncscan.model.runtime_calls import allocates, frees, may_load_a_kernel
 from syncscan.model.slice_names import is_compiled_graph, is_compiled_region, is_optimizer_step
 
@@ -14,15 +13,16 @@ _VALIDATES = ("_validation", "_check_", "_basic_")
 """Parts of the names of torchmetrics' functions that look at values: `_multiclass_stat_scores_tensor_validation`."""
 
 
-def metric_validation(call: Call) -> Match | None:
+def metric_validation(call: Call) -> Diagnosis | None:
     functions = call.place.functions_in_library("torchmetrics")
-    return Match(for_caller=True) if any(part in function for function in functions for part in _VALIDATES) else None
+    validates = any(part in function for function in functions for part in _VALIDATES)
+    return Diagnosis(for_caller=True) if validates else None
 
 
-def pyro(call: Call) -> Match | None:
+def pyro(call: Call) -> Diagnosis | None:
     """Match a wait in one of the places of the table, or of a distribution that Pyro makes."""
     if call.place.in_library("pyro") and call.place.in_library("torch/distributions"):
-        return Match(
+        return Diagnosis(
             variant="distribution",
             cause=Cause.CHECK,
             for_caller=True,
@@ -30,10 +30,10 @@ def pyro(call: Call) -> Match | None:
     return table_of("pyro").match(call)
 
 
-def distribution_args(call: Call) -> Match | None:
+def distribution_args(call: Call) -> Diagnosis | None:
     """Match a wait inside torch.distributions, or its way of asking whether all is valid."""
     all_true = call.top == "aten::is_nonzero" and call.before[-1:] == ("aten::_is_all_true",)
-    return Match(for_caller=True) if all_true or call.place.in_library("torch/distributions") else None
+    return Diagnosis(for_caller=True) if all_true or call.place.in_library("torch/distributions") else None
 
 
 _SCALERS = (
@@ -44,9 +44,9 @@ _SCALERS = (
 _UNSCALE = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_non_finite_check_and_unscale_")
 
 
-def grad_scaler(call: Call) -> Match | None:
+def grad_scaler(call: Call) -> Diagnosis | None:
     """Match a read-back between unscaling and the optimizer's step, or inside the scaler's code."""
-    return Match() if call.place.in_library(*_SCALERS) or _scaled(call) else None
+    return Diagnosis() if call.place.in_library(*_SCALERS) or _scaled(call) else None
 
 
 def _scaled(call: Call) -> bool:
@@ -59,11 +59,11 @@ def _goes_on(name: str) -> bool:
     return is_optimizer_step(name) or name == "aten::_amp_update_scale_"
 
 
-def clip_grad(call: Call) -> Match | None:
+def clip_grad(call: Call) -> Diagnosis | None:
     """Match a truth value of `isnan or isinf`, or one inside torch's clipping code."""
     truth_value = call.under("aten::is_nonzero") and call.before[-1:] == ("aten::logical_or",)
     nonfinite = truth_value and any(n in call.before[-6:] for n in ("aten::isinf", "aten::isnan"))
-    return Match() if nonfinite or call.place.in_library("torch/nn/utils/clip_grad.py") else None
+    return Diagnosis() if nonfinite or call.place.in_library("torch/nn/utils/clip_grad.py") else None
 
 
 _LOOPS = ("_sample", "_beam_search", "_greedy", "_assisted", "_group_beam", "_constrained", "_contrastive", "_dola")
@@ -73,23 +73,23 @@ In 5.17 `_sample` asks `StopCheck.__call__`: `bool(unfinished_sequences.max() ==
 """
 
 
-def generation_stop(call: Call) -> Match | None:
+def generation_stop(call: Call) -> Diagnosis | None:
     """Match a wait that transformers' generation code makes itself, not the model or a mask that it calls."""
     if not call.place.decided_in("transformers/generation"):
         return None
     return _each_token(call) if call.place.in_library_function(*_LOOPS) else _each_call(call)
 
 
-def _each_token(call: Call) -> Match:
-    if call.facts.direction == "HtoD":
+def _each_token(call: Call) -> Diagnosis:
+    if call.point.direction == "HtoD":
         return _each_call(call)
-    return Match(for_caller=True)
+    return Diagnosis(for_caller=True)
 
 
-def _each_call(call: Call) -> Match:
+def _each_call(call: Call) -> Diagnosis:
     """Match special tokens that become device tensors, and the warnings about them."""
-    copies = call.facts.direction == "HtoD"
-    return Match(
+    copies = call.point.direction == "HtoD"
+    return Diagnosis(
         variant="call",
         values={"what": "copies special tokens to the device" if copies else "checks its input"},
         cause=Cause.PAGEABLE if copies else Cause.CHECK,
@@ -99,13 +99,13 @@ def _each_call(call: Call) -> Match:
     )
 
 
-def quantization(call: Call) -> Match | None:
+def quantization(call: Call) -> Diagnosis | None:
     """Match a quantization op around the call, or torch's quantization code."""
     op = call.op_with("fake_quant", "quantize_per", "_obs_")
     if not (op or _observes(call) or call.place.in_library("torch/ao/quantization", "torchao")):
         return None
     what = op.removeprefix("aten::") or "a quantization observer"
-    return Match(values={"what": what})
+    return Diagnosis(values={"what": what})
 
 
 def _observes(call: Call) -> bool:
@@ -128,12 +128,12 @@ _FILES = ("checkpoint", "saver", "saving", "serializ", "safetensors", "trainer",
 """A function that is merely called `save` saves a model if its file is for that; a result's `save` saves a picture."""
 
 
-def checkpoint_save(call: Call) -> Match | None:
-    if call.facts.direction != "DtoH":
+def checkpoint_save(call: Call) -> Diagnosis | None:
+    if call.point.direction != "DtoH":
         return None
     in_torch = call.place.in_library("torch/serialization.py", "torch/distributed/checkpoint")
     named = call.place.in_library_function_of(*_SAVES) or call.place.in_library_function_of(*_SAVE, files=_FILES)
-    return Match(for_caller=True, use=Use.SHOWN, removal=Removal.ASYNC_COPY) if in_torch or named else None
+    return Diagnosis(for_caller=True, use=Use.SHOWN, removal=Removal.ASYNC_COPY) if in_torch or named else None
 
 
 _PACKAGES = {
@@ -144,19 +144,21 @@ _PACKAGES = {
 _LOADING = "torch/serialization.py"
 
 
-def one_off(call: Call) -> Match | None:
+def one_off(call: Call) -> Diagnosis | None:
     """Match a wait inside code that runs once, or a library's first call."""
     if _sets_up(call):
-        return Match(variant="setup", values={"api": call.facts.apis[0]}, confidence=Confidence.MEDIUM, intended=True)
+        return Diagnosis(
+            variant="setup", values={"api": call.point.apis[0]}, confidence=Confidence.MEDIUM, intended=True
+        )
     place, cause = _place(call)
-    if not place or (call.place.in_library(_LOADING) and call.facts.direction == "DtoH"):
+    if not place or (call.place.in_library(_LOADING) and call.point.direction == "DtoH"):
         return None
-    return Match(values={"place": place}, cause=cause, for_caller=True)
+    return Diagnosis(values={"place": place}, cause=cause, for_caller=True)
 
 
 def _sets_up(call: Call) -> bool:
     """Return whether a library creates its handles here, and not torch's allocator gives back what it has."""
-    idle = not call.facts.waited and frees(call.facts.apis[0])
+    idle = not call.point.waited and frees(call.point.apis[0])
     return idle and call.first_run and not allocates(call.call_before)
 
 
@@ -171,11 +173,11 @@ def _place(call: Call) -> tuple[str, Cause]:
 _BY_DESIGN = ("Adafactor", "ASGD", "LBFGS")
 
 
-_OF_SCHEDULER = Match(variant="scheduler", use=Use.STEERS, for_caller=True)
+_OF_SCHEDULER = Diagnosis(variant="scheduler", use=Use.STEERS, for_caller=True)
 
 
-def optimizer_readback(call: Call) -> Match | None:
-    if call.facts.direction == "HtoD" or not reads_back(call):
+def optimizer_readback(call: Call) -> Diagnosis | None:
+    if call.point.direction == "HtoD" or not reads_back(call):
         return None
     if call.place.decided_in("torch/optim/lr_scheduler.py") and call.place.deciding_function == "step":
         return _OF_SCHEDULER
@@ -183,7 +185,7 @@ def optimizer_readback(call: Call) -> Match | None:
     if not (scope or call.place.in_library("torch/optim")) or (call.in_closure and not _in_its_own_code(call, scope)):
         return None
     name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
-    return Match(
+    return Diagnosis(
         variant="design" if name in _BY_DESIGN else "",
         values={"name": name},
         confidence=Confidence.HIGH if call.place.has_frames or not call.in_closure else Confidence.MEDIUM,
@@ -207,14 +209,14 @@ _READS = {
 """Read-backs that Dynamo leaves to eager mode, and the cause of each."""
 
 
-def graph_break(call: Call) -> Match | None:
+def graph_break(call: Call) -> Diagnosis | None:
     """Match a read-back that runs eagerly in a compiled region, between two, or in a function left to eager."""
-    if call.top not in _READS or call.facts.direction == "HtoD":
+    if call.top not in _READS or call.point.direction == "HtoD":
         return None
     if not (_inside(call) or _between(call) or _left_to_eager(call)):
         return None
     broken = _inside(call) or _between(call)
-    return Match(
+    return Diagnosis(
         values={"does": "breaks the compiled graph in two" if broken else "keeps a function from being compiled"},
         cause=_READS[call.top],
     )
@@ -241,8 +243,8 @@ def _between(call: Call) -> bool:
     return bool(before) and call.nearest_after(is_compiled_region, 8) not in ("", before)
 
 
-def module_loading(call: Call) -> Match | None:
+def module_loading(call: Call) -> Diagnosis | None:
     """Match a call about a kernel that measurably blocked."""
-    if not may_load_a_kernel(call.facts.api):
+    if not may_load_a_kernel(call.point.api):
         return None
-    return Match(values={"api": call.facts.api}, confidence=Confidence.MEDIUM, intended=True)
+    return Diagnosis(values={"api": call.point.api}, confidence=Confidence.MEDIUM, intended=True)

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.rule import Match
+from syncscan.model.finding import Diagnosis
 from syncscan.model.runtime_calls import allocates, frees, pins, unmaps
 
 
-def pin_memory(call: Call) -> Match | None:
+def pin_memory(call: Call) -> Diagnosis | None:
     """Match host memory pinned or unpinned; only noted unless the host was blocked."""
-    if not pins(call.facts.apis[0]):
+    if not pins(call.point.apis[0]):
         return None
-    return Match(values={"api": call.facts.apis[0]}, intended=not call.facts.waited)
+    return Diagnosis(values={"api": call.point.apis[0]}, intended=not call.point.waited)
 
 
-def empty_cache(call: Call) -> Match | None:
+def empty_cache(call: Call) -> Diagnosis | None:
     """Match memory freed outside of any op, or a wait inside `empty_cache`."""
-    api = call.facts.apis[0]
+    api = call.point.apis[0]
     outside = (frees(api) or unmaps(api)) and not call.ops
-    return Match() if outside or call.place.in_library_function("empty_cache") else None
+    return Diagnosis() if outside or call.place.in_library_function("empty_cache") else None
 
 
-def allocator(call: Call) -> Match | None:
+def allocator(call: Call) -> Diagnosis | None:
     """Match memory allocated or freed inside an op; allocation is only noted, unless the host was blocked."""
-    api = call.facts.apis[0]
+    api = call.point.apis[0]
     drains = frees(api)
     if not drains and (pins(api) or not allocates(api)):
         return None
-    return Match(
-        values={"api": api, "effect": ": the device drains" if drains or call.facts.waited else ""},
-        intended=not drains and not call.facts.waited,
+    return Diagnosis(
+        values={"api": api, "effect": ": the device drains" if drains or call.point.waited else ""},
+        intended=not drains and not call.point.waited,
     )

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from syncscan.detect.call import Call
 from syncscan.detect.op_names import choice, converts_to_a_number
-from syncscan.detect.rule import Match
-from syncscan.model.finding import Confidence, Use
+from syncscan.model.finding import Confidence, Diagnosis, Use
 
 
-def batch_norm_momentum(call: Call) -> Match | None:
+def batch_norm_momentum(call: Call) -> Diagnosis | None:
     """Match a scalar read inside BatchNorm's forward, or between its counter and its op."""
     if not call.scalar or not (call.place.in_library("torch/nn/modules/batchnorm.py") or _counted(call)):
         return None
-    return Match(use=Use.STEERS)
+    return Diagnosis(use=Use.STEERS)
 
 
 def _counted(call: Call) -> bool:
@@ -26,14 +25,14 @@ def _counted(call: Call) -> bool:
 _CONSTRUCTORS = ("tensor", "as_tensor", "asarray", "new_tensor")
 
 
-def tensor_of_tensors(call: Call) -> Match | None:
+def tensor_of_tensors(call: Call) -> Diagnosis | None:
     """Match a scalar read inside the constructor of a tensor."""
-    if not (call.top == "aten::item" or call.facts.direction == "HtoD") or call.place.called("item"):
+    if not (call.top == "aten::item" or call.point.direction == "HtoD") or call.place.called("item"):
         return None
     reads = call.top == "aten::item" and (call.place.called(*_CONSTRUCTORS) or _fills(call))
     if not (reads or _copies(call)):
         return None
-    return Match(confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM)
+    return Diagnosis(confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM)
 
 
 def _fills(call: Call) -> bool:
@@ -43,7 +42,7 @@ def _fills(call: Call) -> bool:
 
 def _copies(call: Call) -> bool:
     """Return whether what was made of a number goes to the device."""
-    read = call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",)
+    read = call.point.direction == "HtoD" and call.before[-1:] == ("aten::item",)
     return read and _next(call)[:1] == ["aten::lift_fresh"]
 
 
@@ -51,10 +50,10 @@ def _next(call: Call) -> list[str]:
     return [op for op in call.after[:16] if op != "aten::item"]
 
 
-def contains(call: Call) -> Match | None:
+def contains(call: Call) -> Diagnosis | None:
     """Match `Tensor.__contains__`, by its frame or by the ops it leaves."""
     compared = call.top == "aten::item" and call.before[-2:] == ("aten::eq", "aten::any") and not call.place.has_frames
-    return Match() if compared or call.place.in_library_function("__contains__") else None
+    return Diagnosis() if compared or call.place.in_library_function("__contains__") else None
 
 
 _COMPARISONS = ("aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne", "aten::any", "aten::all")
@@ -68,15 +67,15 @@ _SELF = (
 _TRANSFORMER = "torch/nn/modules/transformer.py"
 
 
-def tensor_bool(call: Call) -> Match | None:
+def tensor_bool(call: Call) -> Diagnosis | None:
     """Match any truth value of a tensor without a more specific rule."""
     if not call.under("aten::is_nonzero"):
         return None
     if call.place.functions_in_library(_TRANSFORMER)[-1:] == ("_detect_is_causal_mask",):
-        return Match(variant="mask", for_caller=True)
+        return Diagnosis(variant="mask", for_caller=True)
     comparison = call.before[-1] if call.before and call.before[-1] in _COMPARISONS else ""
     what = f" of {comparison.removeprefix('aten::')}" if comparison else ""
-    return Match(values={"what": what}, seen=_SELF if comparison == "aten::ne" and _twice(call.before[:-1]) else "")
+    return Diagnosis(values={"what": what}, seen=_SELF if comparison == "aten::ne" and _twice(call.before[:-1]) else "")
 
 
 def _twice(ops: Sequence[str]) -> bool:
@@ -101,7 +100,7 @@ _VIEW_AT_ONCE_NS = 10_000
 """
 
 
-def tensor_index(call: Call) -> Match | None:
+def tensor_index(call: Call) -> Diagnosis | None:
     """Match a scalar read that a view follows, not by a call of `item()`."""
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
@@ -111,7 +110,7 @@ def tensor_index(call: Call) -> Match | None:
     )  # t[k].item(), and then whatever follows
     if not (view and converts_to_a_number(call) and not named and call.followed_within(_VIEW_AT_ONCE_NS)):
         return None
-    return Match(
+    return Diagnosis(
         values={"likely": "" if call.profiled else ", most likely", "view": view},
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
         use=Use.STEERS,
@@ -136,7 +135,7 @@ stacks; benchmarks/detect_thresholds.py).
 """
 
 
-def number_argument(call: Call) -> Match | None:
+def number_argument(call: Call) -> Diagnosis | None:
     """Match a scalar read inside a factory or an op with a number as argument, or directly before one."""
     inside = next((op for op in call.ops if op in _OPS), "")
     sized = next((n for n in call.after[:1] if n in _SIZED), "")
@@ -145,7 +144,7 @@ def number_argument(call: Call) -> Match | None:
     if not (call.scalar and op):
         return None
     name = op.removeprefix("aten::")
-    return Match(
+    return Diagnosis(
         variant="" if inside else "following",
         values={"name": name},
         confidence=Confidence.HIGH if inside else Confidence.MEDIUM,
@@ -153,14 +152,14 @@ def number_argument(call: Call) -> Match | None:
     )
 
 
-def item(call: Call) -> Match | None:
+def item(call: Call) -> Diagnosis | None:
     """Match any scalar read without a more specific rule."""
     if not call.scalar:
         return None
     inside = call.top if call.top not in ("aten::item", "aten::_local_scalar_dense") else ""
     expression = ".item()" if call.place.called("item") or not call.profiled else "float() or int()"
     what, variant = _read(call) if not inside else ("a number", "")
-    return Match(
+    return Diagnosis(
         values={"expression": inside.removeprefix("aten::") or expression, "what": what},
         variant=variant,
         confidence=Confidence.MEDIUM if inside else Confidence.HIGH,

@@ -1,15 +1,13 @@
-"""The facts of a blocking call describe its copy."""
+"""A sync point knows its copy, and whether it has one."""
 
 from __future__ import annotations
 
-from syncscan.detect.blocking_call import BlockingCall
+from syncscan.model.finding import SyncPoint
 from tests.each import each
 
 
-def call(copy: str = "", *apis: str) -> BlockingCall:
-    return BlockingCall(
-        rows=(0,), api="", apis=apis, ts=0, end=0, track=0, around=0, device=0, stream=0, waited=False, copy=copy
-    )
+def call(copy: str = "", *apis: str) -> SyncPoint:
+    return SyncPoint((0,), "", apis, 0, 0, 0, 0, 0, 0, waited=False, awaited=None, copy=copy, bytes=0)
 
 
 @each(
@@ -39,7 +37,7 @@ def test_the_direction_is_the_second_word_of_the_copys_name(copy: str, direction
 def test_the_kind_of_memory_is_in_the_name_too() -> None:
     """HIP doesn't say."""
     kinds = ["Memcpy DtoH (Device -> Pinned)", "Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Host -> Device)"]
-    assert [(call(k).pinned, call(k).pageable) for k in kinds] == [(True, False), (False, True), (False, False)]
+    assert [call(kind).pinned for kind in kinds] == [True, False, False]
 
 
 @each(
