@@ -19,7 +19,6 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.replay import Replay, Steady, period, steady
-from syncscan.whatif.replays import Without, prefetch
 from syncscan.whatif.surroundings import NOTABLE, Surroundings, shares_of
 from syncscan.whatif.wait_effects import WaitEffect
 
@@ -91,19 +90,6 @@ class CalibratedStep:
         held = self.paced_by is not None and then.period < self.before.period
         return replace(then, period=self.before.period) if held else then
 
-    def prefetch(self, removals: Sequence[frozenset[int]], ranges: int = 0) -> None:
-        """Replay the step without each of these sets at once, if many will be needed one by one.
-
-        The range of the first `ranges` sets will be needed too.
-        """
-        with_range = removals[:ranges]
-        replay, alternatives = self.replay, (*self.calibration.slack, self._hot)
-        questions = [Without(replay, removed - self.behind) for removed in removals]
-        questions += [Without(replay, removed, whole=True) for removed in with_range]
-        prefetch(questions + [Without(other, removed) for other in alternatives for removed in with_range])
-        for number, _ in self._alone if with_range else ():
-            prefetch((Without(replay, removed) for removed in with_range), [number])
-
     def unpaced(self, removed: frozenset[int]) -> Steady:
         """Return the step if nothing else set its pace: what begins earlier ends as much earlier."""
         return steady(self.replay, removed)
@@ -124,7 +110,7 @@ class CalibratedStep:
         """
         replays = [self.replay, *self.calibration.slack, self._hot]
         states = [steady(replay) for replay in replays]
-        states += [steady(self.replay, steps=[k]) for k, _ in self._alone]
+        states += [steady(self.replay, step=k) for k, _ in self._alone]
         waits = max((state.waits.get(number, 0.0) / state.period for state in states if state.period), default=0.0)
         own = self._gone.get(number, 0.0) + self._ops.get(number, 0.0)
         return max(0.0, waits * self.before.period + own) * self.unit
@@ -222,13 +208,13 @@ class CalibratedStep:
         replay, base = self.replay, self.before.period
         alternatives = [steady(replay, removed, with_ops=True).period / base, self._throttled(removed) / base]
         alternatives += [period(other, removed) / whole for other in self.calibration.slack if (whole := period(other))]
-        return alternatives + [period(replay, removed, [k]) / alone for k, alone in self._alone if alone]
+        return alternatives + [period(replay, removed, k) / alone for k, alone in self._alone if alone]
 
     @cached_property
     def _alone(self) -> list[tuple[int, float]]:
         count = len(self.graph.programs)
         replay = self.replay
-        return [(k, period(replay, steps=[k])) for k in range(count)] if count > 1 else []
+        return [(k, period(replay, step=k)) for k in range(count)] if count > 1 else []
 
     @cached_property
     def _slowdown(self) -> float:

@@ -14,7 +14,7 @@ from syncscan.model.projection import RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, outlook, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.groups import all_but_one, worth_removing
+from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.projector import NO_LAUNCHES, Projector
 from syncscan.whatif.replay import STEADY
 
@@ -53,9 +53,6 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         return Gains(without_replay(step, reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
-    each = [frozenset({projector.number[f.id]}) for f in alone]
-    weighed = all_but_one([projector.number[f.id] for f in costliest if not f.intended])
-    calibrated.prefetch([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
     once_only = [replace(f, severity=Severity.INFO) for f in costliest if _is_once(f)]
     ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays), *once_only], key=_rank))
@@ -178,5 +175,5 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[RemovalG
             alone_us=max(gains[n] for n in group.members),
             after_us=group.after * step.unit,
         )
-        for group in worth_removing(lambda removed: step.after(removed).period, candidates, step.prefetch, most)
+        for group in worth_removing(lambda removed: step.after(removed).period, candidates, most)
     )

@@ -8,7 +8,6 @@ step of 20,000 events becomes a few dozen nodes without loss (max-plus algebra; 
 from __future__ import annotations
 
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -161,12 +160,6 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
                 before.device + (wait.copy_ns if wait.copy != NONE else 0.0),
             )
         return spared
-
-    @cached_property
-    def works(self) -> Float64:
-        """Device work of each feed by row, ns."""
-        feeds = [feed for node in self.nodes if isinstance(node, HostRun) for feed in node.feeds]
-        return np.array([feed.work_ns for feed in sorted(feeds, key=attrgetter("row"))])
 
     @property
     def host_ns(self) -> float:

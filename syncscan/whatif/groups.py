@@ -21,8 +21,6 @@ KEEPS = 0.02
 
 Period = Callable[[frozenset[int]], float]
 """Returns the step's time without these findings."""
-Prefetch = Callable[[Sequence[frozenset[int]]], None]
-"""Replays the step without each of many sets of findings at once."""
 Most = Callable[[int, frozenset[int]], float]
 """Returns the most that removing a finding can save once these are removed, possibly with further ones."""
 
@@ -42,7 +40,6 @@ class Set(msgspec.Struct, frozen=True):
 def worth_removing(
     period: Period,
     candidates: Sequence[int],
-    prefetch: Prefetch = lambda removals: None,
     most: Most = lambda number, removed: math.inf,
 ) -> Iterator[Set]:
     """Yield the sets, each with those before it removed.
@@ -53,7 +50,7 @@ def worth_removing(
     candidates_left, removed = list(candidates[:WEIGHED]), frozenset[int]()
     least, per_change = WORTH * period(removed), EACH * period(removed)
     for _ in range(SETS):
-        choices = _choices(period, prefetch, most, candidates_left, removed, least)
+        choices = _choices(period, most, candidates_left, removed, least)
         worth = [
             choice for choice in choices if choice.before - choice.after >= least and choice.a_change >= per_change
         ]
@@ -65,15 +62,7 @@ def worth_removing(
         candidates_left = [n for n in candidates_left if n not in removed]
 
 
-def all_but_one(candidates: Sequence[int]) -> list[frozenset[int]]:
-    """Return the sets that the search for the smallest set starts with, to be replayed ahead."""
-    every = frozenset(candidates[:WEIGHED])
-    return [every - {n} for n in candidates[:WEIGHED]]
-
-
-def _choices(
-    period: Period, prefetch: Prefetch, most: Most, candidates: list[int], removed: frozenset[int], least: float
-) -> Iterator[Set]:
+def _choices(period: Period, most: Most, candidates: list[int], removed: frozenset[int], least: float) -> Iterator[Set]:
     now = period(removed)
 
     def saving(*numbers: int) -> float:
@@ -83,7 +72,6 @@ def _choices(
     if together < least:
         return
     likely = [n for n in candidates if most(n, removed) >= least]
-    prefetch([removed | {n} for n in likely])
     worth = {n: saved for n in likely if (saved := saving(n)) >= least}
     for n, saved in worth.items():
         yield Set((n,), now, now - saved)
@@ -94,12 +82,10 @@ def _choices(
         return most(first, removed) + most(other, removed) >= at_least and most(other, removed | {first}) >= least / 2
 
     pairs = [pair for pair in itertools.combinations(candidates[:PAIRED], 2) if may_save(*pair)]
-    prefetch([removed | {*pair} for pair in pairs])
     for a, b in pairs:
         if saving(a, b) - least / 2 > saving(a) + saving(b):
             yield Set((a, b), now, now - saving(a, b))
     if sum(sorted(worth.values())[-2:]) < together - least:  # else removing one after the other leaves nothing
-        prefetch([frozenset({*candidates, *removed} - {n}) for n in candidates])
         yield _smallest(period, candidates, removed, now)
 
 

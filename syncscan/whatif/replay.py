@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from operator import sub
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -72,9 +72,6 @@ def left_of(pending: Sequence[tuple[int, float]], clock: Sequence[float]) -> lis
 
 Own = TypeVar("Own", bound="ReplayState")
 
-Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
-"""Programs to replay (None: all), findings to remove, and whether to remove the host's time in the ops around them."""
-
 
 class Scaled(msgspec.Struct, frozen=True, eq=False):
     """A program with a replay's scales applied: host work per node, and the end that its launches force per feed."""
@@ -99,43 +96,18 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def waiting(self) -> frozenset[int]:
-        return _waiting(self.graph.programs)
+        return frozenset[int]().union(*(program.waiting for program in self.graph.programs))
 
     @cached_property
-    def known(self) -> dict[Question, Steady]:
+    def known(self) -> dict[tuple[int | None, frozenset[int], bool], Steady]:
+        """Steady states by step (None: all), removed findings, and whether the host's time around them goes too."""
         return {}
-
-    def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
-        return self.programs if steps is None else [self.programs[i] for i in steps]
-
-    def recorded(self, steps: Sequence[int] | None) -> Sequence[StepProgram]:
-        return self.graph.programs if steps is None else [self.graph.programs[i] for i in steps]
-
-    def question(self, removed: frozenset[int], steps: Sequence[int] | None, whole: bool) -> Question:
-        """Return the question for `steady`, reduced to the findings that wait in the steps."""
-        gone = removed & (self.waiting if steps is None else _waiting(self.recorded(steps)))
-        return None if steps is None else tuple(steps), gone, whole and bool(gone)
-
-    def answer(self, question: Question, took: float, waits: Mapping[int, float]) -> Steady:
-        """Return the steady state in which a cycle takes this long with these waits, ns."""
-        steps, removed, whole = question
-        programs = self.recorded(steps)
-        spared = [program.spared[n] for program in programs for n in removed if n in program.spared]
-        host = sum(program.worked_ns for program in programs) - sum(s.whole if whole else s.host for s in spared)
-        busy = self.stretch * (self.graph.busy_ns - sum(s.device for s in spared) / len(programs))
-        period = max(took / len(programs), busy if steps is None else 0.0)
-        waits_left = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
-        return Steady(period, waits_left, self.scale * host / len(programs), busy)
 
 
 def _scale(program: StepProgram, scale: float, stretch: float) -> Scaled:
     ends = scale * program.late_host + stretch * program.late_device
     late = np.maximum.reduceat(ends, program.late_first).tolist() if len(program.late_first) else []
     return Scaled(program, (scale * program.node_host).tolist(), late)
-
-
-def _waiting(programs: Sequence[StepProgram]) -> frozenset[int]:
-    return frozenset[int]().union(*(program.waiting for program in programs))
 
 
 class Steady(msgspec.Struct, frozen=True):
@@ -153,16 +125,13 @@ class Steady(msgspec.Struct, frozen=True):
         return sum(self.waits.values())
 
 
-def period(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequence[int] | None = None) -> float:
+def period(replay: Replay, removed: frozenset[int] = frozenset(), step: int | None = None) -> float:
     """Return the time that one step takes in the steady state, in ns; see `steady`."""
-    return steady(replay, removed, steps).period
+    return steady(replay, removed, step).period
 
 
 def steady(
-    replay: Replay,
-    removed: frozenset[int] = frozenset(),
-    steps: Sequence[int] | None = None,
-    with_ops: bool = False,
+    replay: Replay, removed: frozenset[int] = frozenset(), step: int | None = None, with_ops: bool = False
 ) -> Steady:
     """Replay the steps repeatedly until a cycle shifts everything by the same time, usually after the first.
 
@@ -174,18 +143,18 @@ def steady(
     Streams share one device, and kernels that ran alone in the trace would slow each other down. So no step takes less
     time than the device worked in it, however its streams overlap.
 
-    Unless `steps` names some, it cycles through all programs; `with_ops` takes the host's time in the ops around
-    removed waits out too.
+    It cycles through all programs, or repeats one `step`; `with_ops` takes the host's time in the ops around removed
+    waits out too.
     """
-    question = replay.question(removed, steps, with_ops)
+    gone = removed & (replay.waiting if step is None else replay.graph.programs[step].waiting)
+    question = step, gone, with_ops and bool(gone)
     if question not in replay.known:
-        replay.known[question] = _replayed(replay, question)
+        replay.known[question] = _replayed(replay, *question)
     return replay.known[question]
 
 
-def _replayed(replay: Replay, question: Question) -> Steady:
-    steps, removed, with_ops = question
-    programs = replay.chosen(steps)
+def _replayed(replay: Replay, step: int | None, removed: frozenset[int], with_ops: bool) -> Steady:
+    programs = replay.programs if step is None else replay.programs[step : step + 1]
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
     state = ReplayState.of(replay, with_ops)
@@ -196,7 +165,12 @@ def _replayed(replay: Replay, question: Question) -> Steady:
         for program in programs:
             state.step(program, removed)
         pace.cycle(state.mark())
-    return replay.answer(question, pace.took, state.waits)
+    count, recorded = len(programs), [scaled.program for scaled in programs]
+    spared = [program.spared[n] for program in recorded for n in removed if n in program.spared]
+    host = sum(program.worked_ns for program in recorded) - sum(s.whole if with_ops else s.host for s in spared)
+    busy = replay.stretch * (replay.graph.busy_ns - sum(s.device for s in spared) / count)
+    waits_left = {k: waited / count for k, waited in state.waits.items() if k not in removed}
+    return Steady(max(pace.took / count, busy if step is None else 0.0), waits_left, replay.scale * host / count, busy)
 
 
 class ReplayState:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.whatif.groups import _smallest, all_but_one, worth_removing
+from syncscan.whatif.groups import _smallest, worth_removing
 
 Times = Callable[[frozenset[int]], float]
 
@@ -108,9 +108,3 @@ def test_many_changes_that_save_next_to_nothing_each_are_worth_none() -> None:
     """Six that save 2.9 % together aren't worth six changes, six that save 3.1 % are."""
     for saves, worth in ((2.9, []), (3.1, [(0, 1, 2, 3, 4, 5)])):
         assert sets(lambda removed, saves=saves: 100.0 - saves * (len(removed) == 6), 6) == worth  # type: ignore[misc]
-
-
-def test_what_the_smallest_set_needs_is_known_before() -> None:
-    """It needs the first forty without each one in turn."""
-    assert all_but_one([3, 1, 2]) == [{1, 2}, {2, 3}, {1, 3}]
-    assert len(all_but_one(range(99))) == 40

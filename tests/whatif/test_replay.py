@@ -59,7 +59,7 @@ def test_no_step_takes_less_than_the_device_works_in_one_and_some_of_them_may() 
     step = program([HostRun(0, 1e3, 1, (Feed(0, 10e3, 0),))])
     ready = replay.Replay(Graph((step, step), 1, ((0, 7),), 0, busy_ns=50e3))
     assert replay.steady(ready).period == pytest.approx(50e3)
-    assert replay.steady(ready, steps=[1]).period == pytest.approx(10e3)
+    assert replay.steady(ready, step=1).period == pytest.approx(10e3)
 
 
 def test_the_host_works_less_by_the_op_where_that_goes_too() -> None:
