@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FEATURES = (
-    *("fixing", "proof", "gate", "dryrun", "viewers", "fleet", "lint", "watching", "serving"),
+    *("fixing", "proof", "gate", "dryrun", "viewers", "watching", "fleet", "lint", "serving"),
     *("guarding", "testing", "integrations"),
 )
-"""Folders of the rooms, in the order in which `--help` lists their commands."""
+"""Folders of the rooms, in the order in which `--help` lists their commands, and in which they are asked what a word
+means."""
 
 
 class Schema(NamedTuple):
@@ -38,9 +39,10 @@ class Room(NamedTuple):
 
     `commands` and `more` are names of commands with their lines in `--help`, the first above the second; `NAME_command`
     is a command's module. `readers` are those that run no program of the user's, `in_process` those that run one in
-    their own process. `needs` names rooms without which this one offers nothing. `rule_notes` and `changes` are
-    functions, as `MODULE:NAME`: of a rule's id, for a section of its page, and of an analysis and a file of
-    `fix --format json`, for the analysis with these changes at its findings.
+    their own process. `needs` names rooms without which this one offers nothing. `rule_notes`, `changes` and `opens`
+    are functions, as `MODULE:NAME`: of a rule's id, for a section of its page; of an analysis and a file of
+    `fix --format json`, for the analysis with these changes at its findings; and of a word that is no command, for the
+    words of the command that it means, none where it isn't the room's.
     """
 
     commands: Mapping[str, str] = {}
@@ -51,6 +53,7 @@ class Room(NamedTuple):
     needs: tuple[str, ...] = ()
     rule_notes: str = ""
     changes: str = ""
+    opens: str = ""
 
 
 @functools.cache

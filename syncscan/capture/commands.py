@@ -70,6 +70,14 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     return Command("", (), (path, *arguments), launcher=name)
 
 
+def is_pythons(word: str) -> bool:
+    """Return whether a word on the PATH is a Python, a launcher of Python programs, or one."""
+    path = shutil.which(word)
+    if path is None:
+        return False
+    return _PYTHON.fullmatch(word) is not None or word in _LAUNCHERS or word in NOTEBOOKS or _is_python(Path(path))
+
+
 def refuse_notebook(path: str) -> None:
     """Refuse a notebook, by the end of its name, in the place of a script."""
     if path.endswith(".ipynb"):

@@ -5,15 +5,15 @@ Those of the core are in this folder, the others in their rooms.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 import threading
-from pathlib import Path
 
 import click
 
 from syncscan import features
-from syncscan.cli import lean, memory_limit, output, streams
+from syncscan.cli import door, lean, memory_limit, output, streams
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.version import __version__
 
@@ -72,12 +72,10 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        if not module_of(name) and (meant := _meant(name)):
-            args = [*meant, *args]
+        if name and not module_of(name):
+            args = [*door.meant(name, all_commands()), *args]
             name = args[0]
-        if name and not name.startswith("-") and not module_of(name):
-            import difflib
-
+        if name and not module_of(name):
             close = difflib.get_close_matches(name, all_commands(), 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
@@ -86,21 +84,6 @@ class _Lazy(click.Group):
         if not takes_program and any(_is_empty(word) for word in args[1:]):
             raise click.UsageError(f"An argument of '{name}' is empty; is a shell variable unset?", ctx)
         return resolved
-
-
-def _meant(word: str) -> list[str]:
-    """Return the command for a word that is none: a script is profiled, a process watched, a trace analyzed."""
-    if word.endswith(".py") and Path(word).is_file():
-        return ["profile"]
-    if word.isdecimal():
-        return ["attach", "--watch"]
-    return ["analyze"] if _is_trace(word) else []
-
-
-def _is_trace(word: str) -> bool:
-    """Return whether a word names a file or folder."""
-    named = word.endswith((".json", ".json.gz", ".json.zst", ".json.xz", ".json.bz2"))
-    return named or (bool(word) and (Path(word).is_file() or ("/" in word and Path(word).is_dir())))
 
 
 def _is_empty(word: str) -> bool:
@@ -114,7 +97,8 @@ def _is_empty(word: str) -> bool:
 def group(ctx: click.Context, max_memory: int | None) -> None:
     """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain.
 
-    Without a command, a script (NAME.py) is profiled, a trace analyzed, and a process, by its id, watched.
+    Without a command, a script or command is profiled, a trace analyzed, a folder of ranks joined, and a process, by
+    its id, or a watch's file watched.
     """
     if not _runs_in_process(ctx.invoked_subcommand) and threading.current_thread() is threading.main_thread():
         ctx.with_resource(streams.ended_by_signals())
@@ -130,7 +114,7 @@ def _runs_in_process(command: str | None) -> bool:
 def main() -> None:
     """Run the command line: a SyncscanError becomes one sentence on stderr and its exit code."""
     streams.open_closed()
-    if sys.argv[1:2] and lean.only_reads(sys.argv[1]):
+    if sys.argv[1:2] and (lean.only_reads(sys.argv[1]) or door.names_recording(sys.argv[1])):
         lean.begin()
     try:
         group(prog_name="syncscan")

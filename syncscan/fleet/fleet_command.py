@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,6 +50,13 @@ def command(
     refuse(output, force, *locations)
     fleet = fleet_from(locations, analysis_options, jobs=jobs, scheduler=scheduler)
     deliver(_render(fleet, form, output), output, force)
+
+
+def opens(word: str) -> tuple[str, ...]:
+    """Return the command for a folder with traces of several ranks."""
+    from syncscan.load.folder import ranks_in
+
+    return ("fleet",) if Path(word).is_dir() and len(ranks_in(word)) > 1 else ()
 
 
 def _form(form: str, output: str | None) -> str:

@@ -4,6 +4,7 @@ from syncscan.features import Room, Schema
 
 ROOM = Room(
     more={"fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains."},
+    opens="syncscan.fleet.fleet_command:opens",
     readers=frozenset({"fleet"}),
     schemas={
         "fleet": Schema(

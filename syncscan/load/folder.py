@@ -45,6 +45,14 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     raise TraceNotFound(f"{folder} contains no traces.", "Give a trace, or a folder with *.json or *.json.gz files.")
 
 
+def ranks_in(folder: str) -> set[int]:
+    """Return the ranks whose traces are in a folder; those that no trace states are left out."""
+    try:
+        return {_rank(name, partial(open_bytes, name)) or 0 for name in find(folder)} - {NONE}
+    except TraceNotFound:
+        return set()
+
+
 def _in_archive(path: str) -> list[str]:
     """Return the traces in a tar or zip as `ARCHIVE/NAME`; none if it isn't one."""
     if not os.path.isfile(path):  # noqa: PTH113  as above

@@ -35,20 +35,43 @@ class WatchRecords(msgspec.Struct, frozen=True):
 
 
 def files_of(location: str) -> list[Path]:
-    """Return the files of watches that a path means, newest first: itself, or those in a folder.
+    """Return the files of watches that a path means, newest first: itself, or those in a folder and below it.
 
     Raises:
         TraceNotFound: there is none.
     """
     path = Path(location)
     if path.is_dir():
-        files = sorted(path.glob(f"*{SUFFIX}"), key=lambda file: -file.stat().st_mtime)
+        files = _newest_first(path, f"*{SUFFIX}")
         if not files:
-            raise TraceNotFound(f"{location} contains no *{SUFFIX} file.", "syncscan watch SCRIPT writes one.")
+            place = f"{location} contains" if location != "." else "This folder contains"
+            raise TraceNotFound(
+                f"{place} no *{SUFFIX} file, nor do its subfolders.",
+                "syncscan watch SCRIPT writes one; or give its path, or the address of a watch.",
+            )
         return files
     if not path.is_file():
         raise TraceNotFound(f"{location} doesn't exist.", "Give the file that a watch writes, or its folder.")
     return [path]
+
+
+def opens(word: str) -> tuple[str, ...]:
+    """Return the command for a word that isn't one: a process is watched, and what a watch writes or serves shown.
+
+    A folder is a watch's where that is newer than the traces in it.
+    """
+    if word.isdecimal() and not Path(word).exists():
+        return "attach", "--watch"
+    if is_address(word) or SUFFIX in word:
+        return ("watch",)
+    newest = _newest_first(Path(word), f"*{SUFFIX}", "*.json", "*.json.gz")[:1]
+    return ("watch",) if newest and newest[0].name.endswith(SUFFIX) else ()
+
+
+def _newest_first(folder: Path, *patterns: str) -> list[Path]:
+    """Return the files in a folder and its subfolders, but no deeper: it may be a whole home."""
+    files = [file for pattern in patterns for below in ("", "*/") for file in folder.glob(f"{below}{pattern}")]
+    return sorted(files, key=lambda file: -file.stat().st_mtime)
 
 
 def read(path: Path, *, all_parts: bool = True) -> WatchRecords:

@@ -7,6 +7,7 @@ ROOM = Room(
         "attach": "Capture or watch a running process, or show what it is executing.",
         "watch": "Watch a program as it runs, for weeks: step time, waits, lines.",
     },
+    opens="syncscan.watching.reading:opens",
     in_process=frozenset({"watch"}),
     schemas={
         "watch": Schema(

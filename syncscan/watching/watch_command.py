@@ -1,4 +1,4 @@
-"""`syncscan watch SCRIPT|PATH|URL`: run a program watched, or show a job as it runs, from what its watch writes."""
+"""`syncscan watch [SCRIPT|PATH|URL]`: run a program watched, or show a job as it runs, from what its watch writes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from syncscan.watching.start import Wanted
 
+HERE = "."
 LINES = 15
 """Lines of the program that are listed."""
 UPDATED_S = 2.0
@@ -50,7 +51,7 @@ OF_A_RUN = ("module", "interval", "out", "prefix", "capture_on_alarm", "on_alarm
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@click.argument("location", metavar="SCRIPT|PATH|URL")
+@click.argument("location", metavar="[SCRIPT|PATH|URL]", default=HERE)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(Need("form", "once"), *(Need("once", option, never=True) for option in OF_A_RUN))
 def command(
@@ -71,10 +72,13 @@ def command(
     SCRIPT is a Python file or a command, as `syncscan profile` takes it. It runs to its end, nothing is recorded, and a
     sampler writes to a file in --out which lines wait. The exit code is the script's.
 
-    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. URL is the
-    address of a watch with `--export prometheus:PORT`, or of such a file. Ctrl-C ends this view, not the job. A watch
-    is also started by `syncscan attach PID --watch` and, in Python, by `syncscan.watch()`.
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or a folder, for the newest such file in it or its
+    subfolders; without one, it is the current folder. URL is the address of a watch with `--export prometheus:PORT`, or
+    of such a file. Ctrl-C ends this view, not the job. A watch is also started by `syncscan attach PID --watch` and, in
+    Python, by `syncscan.watch()`.
     """
+    if module and location == HERE:
+        raise UsageError("-m needs the name of a module.", "syncscan watch -m MODULE ARGS")
     if module or _is_program(location):
         if once:
             raise UsageError(f"{location} is a program, and --once shows what a watch has written.")

@@ -37,6 +37,14 @@ def test_a_folder_s_newest_watch_is_printed_once(folder: Path) -> None:
     assert "train.py:41" in shown
 
 
+def test_without_a_path_the_newest_watch_below_the_folder_is_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `syncscan watch SCRIPT` writes it, in a folder of its own."""
+    monkeypatch.chdir(folder.parent)
+    assert "waiting: 25% for the device" in printed("--once")
+
+
 def test_the_last_window_follows_its_schema(folder: Path) -> None:
     document = json.loads(printed("--once", "--format", "json", str(folder)))
     jsonschema.validate(document, schemas.schema("watch"))
