@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -44,6 +45,7 @@ PHASES = 12
 TITLE = "Why each one costs time, what to do instead, and when to leave it"
 BAR = 60
 """Characters of the bar that shows the run's parts."""
+_IS_LINE = re.compile(r":\d|\(\) in ")
 _SURE = {"yes": "Yes", "partly": "Partly", "no": "No"}
 
 
@@ -103,7 +105,8 @@ def first_screen(front: Front, verbose: bool = False) -> Iterator[Block]:
             ("Next", command(front.next)),
             ("More", "" if verbose else "-v"),
             ("Hidden", front.hidden),
-        ]
+        ],
+        indent=0,
     )
 
 
@@ -118,16 +121,16 @@ def changes(listed: Sequence[ListedChange]) -> Iterator[Item]:
     arrow = max(change.becomes.find("→") for change in listed)
     for number, change in enumerate(listed, 1):
         becomes = f"  {' ' * (arrow - change.becomes.find('→'))}{change.becomes}" if change.becomes else ""
-        words = (strong(change.amount.rjust(amounts)), f"{becomes}  ", code(change.place))
+        line, comma, about = change.place.partition(", ")
+        where = (code(line), f"{comma}{about}") if _IS_LINE.search(line) else (change.place,)
+        words = (strong(change.amount.rjust(amounts)), f"{becomes}  ", *where)
         below: list[Words] = [change.do, *([Span(f"  {change.below}", "dim")] if change.below else [])]
         yield Item(words, tuple(below), Span(f"{number}."))
 
 
 def _hottest(most: Hottest) -> Words | Stacked:
     took = f"{duration(most.us, 2)} of {duration(most.of_us)} on the host"
-    if not most.op:
-        return code(most.place), f": {took}"
-    return Stacked((code(most.place), f"{most.op}: {took}"))
+    return Stacked((code(most.place), f"{most.op}: {took}")) if most.op else (code(most.place), f": {took}")
 
 
 def _of_run(run: RunBar) -> Words | Stacked:

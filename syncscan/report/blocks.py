@@ -77,6 +77,8 @@ class Grid(Struct, frozen=True):
     rows: tuple[tuple[Words | Stacked, ...], ...]
     most: int = 100
     """Rows that are shown, except on a page."""
+    indent: int = 2
+    """Columns of a terminal by which facts stand below what they are about."""
 
 
 class Code(Struct, frozen=True):
@@ -148,9 +150,10 @@ def notes(texts: Iterable[str]) -> tuple[Sentence, ...]:
     return tuple(Sentence(f"note: {text}", "dim") for text in texts)
 
 
-def facts(pairs: Iterable[tuple[str, Words | Stacked]]) -> Grid:
+def facts(pairs: Iterable[tuple[str, Words | Stacked]], indent: int = 2) -> Grid:
     """Return facts as a table without names of columns, each with its label; empty ones are left out."""
     return Grid(
         (GridColumn(whole=True), GridColumn()),
         tuple((label, text) for label, text in pairs if any(map(plain, lines_of(text)))),
+        indent=indent,
     )

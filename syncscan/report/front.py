@@ -27,13 +27,12 @@ from syncscan.report.front_changes import (
     changes_of,
     gain_of,
     removed_by,
-    time_with_range,
 )
 from syncscan.report.front_places import Hottest, hottest_of
 from syncscan.report.front_sure import Sure, sureness_of
 from syncscan.report.phrases import real, replayed
 from syncscan.report.states import COMPILED
-from syncscan.report.units import duration
+from syncscan.report.units import duration, time_with_range
 
 STEADY, UNSTEADY = 0.1, 0.5
 """Uncertainty of the step's time from which it is said, and from which the step is said to be unsteady."""
@@ -105,7 +104,7 @@ def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
     hottest = (
         None if dry or analysis.step.bound is not Bound.HOST else hottest_of(analysis, removed_by(analysis, changes))
     )
-    step = _step(analysis)
+    step = _step(analysis, changes)
     sure, why = sureness_of(analysis, changes, hottest, step)
     return Front(
         name=_name(analysis),
@@ -151,13 +150,13 @@ def _device(names: Sequence[str]) -> str:
     return name if len(names) == 1 else f"{len(names)} × {name}"
 
 
-def _step(analysis: Analysis) -> str:
+def _step(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     us, sureness = replayed(analysis.step), timed_steps.uncertainty(analysis)
     if not us or dry_run.is_dry(analysis):
         return ""
     if analysis.step.unprofiled_us is None:
         return f"{duration(us)} with the profiler"
-    mean = timed_steps.mean_us(analysis)
+    mean = 0.0 if changes else timed_steps.mean_us(analysis)  # changes begin at the step that was timed
     if sureness > timed_steps.UNSTEADY and mean:
         return f"unsteady, {_mean(analysis)} {duration(mean, 2)}"
     if sureness >= UNSTEADY:
@@ -264,13 +263,13 @@ def _together(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
         captured = analysis.trace.info.capture is not NO_TABLE
         return "Record it on a machine with a GPU." if captured else "Record the program with `syncscan profile`."
     if changes and changes[0].gain is None:
-        return "What removing them gains can't be projected."
+        return "What removing its syncs gains can't be projected."
     if not changes:
         return _nothing(analysis)
     count = _NUMBERS[len(changes)]
-    if changes[0].may:
-        low, high = (f"{100 * max(0.0, gain):.0f}" for gain in (changes[0].gain_low, changes[0].gain_high))
-        return f"{count} may make the step {low} to {high}% shorter."
+    if changes[0].may or timed_steps.uncertainty(analysis) >= 1.0:
+        low, high = (100 * max(0.0, gain) for gain in (changes[0].gain_low, max(c.gain_high for c in changes)))
+        return f"{count} may make the step {low:.0f} to {high:.0f}% shorter."
     gain = gain_of(changes)
     makes = "makes" if len(changes) == 1 else "make"
     share = analysis.run.steps_share if analysis.run else None
@@ -388,7 +387,8 @@ def _next(
         runs_function = program and ".py:" in program[0]  # which only a dry run and `fix` call
         return _fitting(("syncscan", "profile", *(_EXAMPLE if runs_function else command_of)), changes)
     if not dry and not len(analysis.trace.device_rows):
-        return _fitting(("syncscan", "dryrun", *command_of), changes)
+        captured = analysis.trace.info.capture is not NO_TABLE  # on a machine without a GPU
+        return _fitting(("syncscan", "dryrun" if captured else "profile", *command_of), changes)
     if not dry and (sure == "no" or timed_steps.uncertainty(analysis) >= UNSTEADY):
         return _fitting(("syncscan", "profile", "--calibrate", str(timed_steps.enough(analysis)), *command_of), changes)
     if changes or trace == "-":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -10,16 +9,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Area, Basis, Change
 from syncscan.model.remedy import Remedy
+from syncscan.model.states import REDUCE_OVERHEAD
 from syncscan.model.step import Bound
 from syncscan.report import remedies
 from syncscan.report.front_places import place_of_habit, place_of_syncs, short_line
-from syncscan.report.phrases import replayed
+from syncscan.report.phrases import real, replayed
+from syncscan.report.units import in_unit_of, time_and_range, time_with_range
 
 MOST = 3
 """Changes that a first screen lists."""
+EACH = "Take the costliest first: -v lists each with what to do instead."
+"""Advice on many waits, none of which gains much."""
 TRIED = 6
 """Changes of which it is tried what they add to those above."""
 LEAST, LEAST_MAY = 0.01, 0.02
@@ -59,7 +62,7 @@ class ListedChange(Struct, frozen=True, kw_only=True):
     habit: str = ""
     """The habit's id; empty for syncs."""
     remedy: int | None = None
-    """Index in the analysis's list of remedies; None where nothing was projected."""
+    """Index in the analysis's list of remedies; None where nothing was projected, and for all waits that are left."""
 
     @property
     def becomes(self) -> str:
@@ -99,7 +102,30 @@ class _Changes:
             if row.gain is not None and row.gain >= LEAST and row.gain_low >= LEAST:
                 chosen.append(remedy)
                 rows.append(row)
+        if len(rows) < MOST and (not rows or self.analysis.step.bound is Bound.SYNC):
+            rows += self._of_all_syncs(chosen, rows)
         return rows or self._best(candidates)
+
+    def _of_all_syncs(self, chosen: Sequence[Remedy], rows: Sequence[ListedChange]) -> list[ListedChange]:
+        """Return the change that removes all syncs that are left, if they gain something together."""
+        step = self.analysis.step
+        removed = {id for remedy in chosen for id in remedy.findings}
+        left = [f for f in real(self.analysis.shown.findings) if f.id not in removed]
+        if len(left) < 2 or self.analysis.shown.hidden or not step.recoverable_us or not step.recoverable_range_us:
+            return []
+        every = Remedy(
+            findings=tuple(f.id for f in left),
+            what="",
+            alone_us=step.recoverable_us,
+            range_us=step.recoverable_range_us,
+            after_us=None,
+            basis=Basis.REPLAY,
+            confidence=max((f.confidence for f in left), key=list(Confidence).index),
+        )
+        row = self._row(chosen, every, rows)
+        if row.gain is None or row.gain < LEAST or row.gain_low < LEAST:
+            return []
+        return [replace(row, do=EACH)]
 
     def _candidates(self) -> list[Remedy]:
         """Return the remedies of what the view shows, but for upper bounds."""
@@ -138,7 +164,7 @@ class _Changes:
         members = [self.findings[id] for id in remedy.findings]
         before = rows[-1].after_us if rows else self.base
         us, (low, high) = self._state(above, remedy, rows)
-        takes, between = _time_and_range(us, (low, high), self.base)
+        takes, between = time_and_range(us, (low, high), self.base)
         gain = max(0.0, before - us)
         parts = [limit / remedy.alone_us if remedy.alone_us else 0.0 for limit in remedy.range_us]
         advice = habit.advice.do if habit else members[0].do
@@ -158,7 +184,7 @@ class _Changes:
             after_low_us=low,
             after_high_us=high,
             amount=f"{gain / self.base:.0%}",
-            start=_number(self.base, (low, high), self.base) if not rows else "",
+            start=in_unit_of(self.base, (low, high), self.base) if not rows else "",
             takes=takes,
             between=between,
             place=place_of_habit(self.analysis, habit) if habit else place_of_syncs(members),
@@ -167,7 +193,7 @@ class _Changes:
             rule=habit.rule if habit else members[0].rule,
             findings=remedy.findings,
             habit=remedy.habit,
-            remedy=self.analysis.remedies.index(remedy),
+            remedy=next((k for k, r in enumerate(self.analysis.remedies) if r is remedy), None),
         )
 
     def _state(
@@ -198,10 +224,20 @@ class _Changes:
         if not chosen:
             return self.base, (self.base, self.base)
         findings = tuple(dict.fromkeys(id for r in chosen for id in r.findings))
+        if compiled := self._compiled(chosen, findings):
+            return compiled
         state = self.analysis.projector.state(findings, [edit for r in chosen for edit in self._edits(r)])
         if state is None:
             return None
         return state.us + self.shift, (state.range_us[0] + self.shift, state.range_us[1] + self.shift)
+
+    def _compiled(self, chosen: Sequence[Remedy], findings: Sequence[str]) -> tuple[float, tuple[float, float]] | None:
+        """Return the step without all of its syncs and compiled, where that is what is chosen: it is one state."""
+        states, program = self.analysis.states, {f.id for f in self.analysis.findings if not f.intended}
+        ways = [r.launches or REDUCE_OVERHEAD for r in chosen if r.launches or r.habit.startswith(LAUNCHES)]
+        others = [r for r in chosen if r.habit and not r.habit.startswith(LAUNCHES)]
+        state = states.state(ways[0], True) if states and ways and not others and program <= set(findings) else None
+        return (state.us, state.range_us) if state else None
 
     def _edits(self, remedy: Remedy) -> Sequence[Change]:
         habit = self.habits.get(remedy.habit)
@@ -280,39 +316,3 @@ def gain_of(changes: Sequence[ListedChange]) -> float:
 def removed_by(analysis: Analysis, changes: Sequence[ListedChange]) -> list[Finding]:
     ids = {id for change in changes for id in change.findings}
     return [f for f in analysis.findings if f.id in ids]
-
-
-# numbers in words
-
-
-_UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
-
-
-def time_with_range(us: float, limits: tuple[float, float], base: float) -> str:
-    """Return a time of a step of `base`: `11.7 ms (10.6 to 12.8)`."""
-    time, between = _time_and_range(us, limits, base)
-    return f"{time} ({between})" if between else time
-
-
-def _time_and_range(us: float, limits: tuple[float, float], base: float) -> tuple[str, str]:
-    """Return a time with its unit, and its range, with the digits that the range supports."""
-    _, unit, _ = _digits(limits, base)
-    low, high = (_number(limit, limits, base) for limit in limits)
-    return f"{_number(us, limits, base)} {unit}", f"{low} to {high}" if low != high else ""
-
-
-def _number(us: float, limits: tuple[float, float], base: float) -> str:
-    size, _, decimals = _digits(limits, base)
-    return f"{us / size:.{decimals}f}"
-
-
-def _digits(limits: tuple[float, float], base: float) -> tuple[float, str, int]:
-    """Return the unit of the step, and the decimals of a time: its last digit is at most a tenth of the range's width.
-
-    At most three digits are most of the step itself.
-    """
-    size, unit = next(((size, unit) for size, unit in _UNITS if base >= size), _UNITS[-1])
-    most = 2 - math.floor(math.log10(base / size)) if base else 0
-    width = (limits[1] - limits[0]) / size
-    decimals = -math.floor(math.log10(width / 10)) if width > 0 else most
-    return size, unit, max(0, min(decimals, most))

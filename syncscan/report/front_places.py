@@ -41,9 +41,9 @@ class Hottest(Struct, frozen=True):
     """The line, or the op with its backward, that takes most of the step's time on the host."""
 
     place: str
-    """`model.py:593`, or the op."""
+    """`model.py:593`, or the op, with its backward if that counts."""
     op: str
-    """The op that runs there, as `8 calls of aten::_cudnn_attention_forward`; empty where only the line is known."""
+    """The op that runs there, as `8 calls of aten::_cudnn_attention_forward`, or how often the op does; else empty."""
     us: float
     of_us: float
     is_line: bool
@@ -68,7 +68,15 @@ def place_of_syncs(members: Sequence[Finding]) -> str:
     subject = _subject(first)
     if not line:
         return f"{subject}{more}{likely}, {_NOT_RECORDED}"
-    return f"{line}{more or (f', {subject}' if subject else '')}{likely}"
+    return f"{line}{more or _about(line, subject)}{likely}"
+
+
+PLACE = 40
+"""Characters of a place up to which it says what is there too: with its gain, it is a line of a terminal of 80."""
+
+
+def _about(line: str, subject: str) -> str:
+    return f", {subject}" if subject and len(f"{line}, {subject}") <= PLACE else ""
 
 
 def _subject(f: Finding) -> str:
@@ -108,7 +116,7 @@ def place_of_habit(analysis: Analysis, habit: Habit) -> str:
     about = habit_page(habit.rule).subject or habit.advice.title
     line = _line_of_habit(habit, sampled)
     if line:
-        return f"{line}, {about}"
+        return f"{line}{_about(line, about)}"
     if habit.scope:
         return f"{about}, in {habit.scope[-1]}"
     return f"{about}, {_NOT_RECORDED}"
@@ -134,7 +142,7 @@ def _network(analysis: Analysis) -> str:
     else:
         part = "the network, forward and backward"
     line = line_of_phase(sampled, by_time[0]) if sampled else ""
-    return f"{line}, {part}" if line else part
+    return f"{line}{_about(line, part) or ', the network'}" if line else part
 
 
 def _passes(analysis: Analysis) -> dict[Phase, float]:
@@ -171,7 +179,8 @@ def hottest_of(analysis: Analysis, listed: Sequence[Finding]) -> Hottest | None:
     op = _hottest_op(analysis)
     line = _hottest_line(sampled, {short_line(f) for f in listed}) if sampled else None
     if line and op and counted:
-        return Hottest(line.place, op.op, line.us, line.of_us, True)
+        calls = f"{op.op} of {op.place}" if op.op else op.place
+        return Hottest(line.place, calls, line.us, line.of_us, True)
     return line or op
 
 
@@ -222,8 +231,8 @@ def _hottest_op(analysis: Analysis) -> Hottest | None:
         return None
     both = sum(_DIRECTION.sub("", dear.op) == most for dear in counted.dearest) > 1
     name = f"{names[most]}{' and its backward' if both and names[most] != most else ''}"
-    times = f"{calls[most]:,.0f} call{'s' * (round(calls[most]) != 1)} of {name}" if calls[most] >= 1 else name
-    return Hottest(names[most], times, took[most], counted.step_us, False)
+    times = f"{calls[most]:,.0f} call{'s' * (round(calls[most]) != 1)}" if calls[most] >= 1 else ""
+    return Hottest(name, times, took[most], counted.step_us, False)
 
 
 __all__ = ["Hottest", "hottest_of", "line_of_phase", "place_of_habit", "place_of_syncs", "short_line"]

@@ -38,12 +38,14 @@ def sureness_of(
     timed = f"±{doubt:.0%} over {timed_steps.count(analysis)} timed steps"
     if doubt >= 1.0:
         return "no", f"Of the line, yes; of any gain: {timed}." if hottest else f"{timed}."
-    if changes and changes[0].gain is None:
+    if (changes and changes[0].gain is None) or (analysis.step.recoverable_us is None and real(analysis.findings)):
         return "no", "No gain could be projected."
     if changes and (changes[0].may or changes[0].gain_low <= 0.0):
         return "no", "The range includes 0."
     if reason := next(_doubts(analysis, changes, timed if doubt >= ROUGH else "", step), ""):
         return "partly", reason
+    if not analysis.findings:
+        return "yes", "The step is steady, and nothing in it waits for the device."
     if not changes:
         return "yes", "The step is steady, and its replay without syncs takes as long."
     return "yes", "The step is steady, and the whole range is a gain."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from syncscan.model.analysis import Analysis
@@ -18,7 +16,7 @@ from syncscan.model.states import (
     standing,
 )
 from syncscan.report.phrases import measurable
-from syncscan.report.units import percent, range_of, within
+from syncscan.report.units import percent, time_and_range, within
 
 COMPILED = {
     "eager": "as it is",
@@ -58,10 +56,14 @@ def in_the_way(analysis: Analysis, removed: bool) -> str:
 
 
 def rows(states: States) -> tuple[StateText, ...]:
-    """Return the step as it is and its other states, in order: what is removed, then how it launches."""
+    """Return the step as it is and its compiled states, in order: how it launches, then what is removed.
+
+    Without its syncs alone it is what the first screen says.
+    """
     base = states.baseline_us
     now = ProjectedState(EAGER, False, base, (base, base))
-    return tuple(_text(s, base, has_syncs(states)) for s in (now, *states.each))
+    compiled = (s for s in states.each if s.launches != EAGER)
+    return tuple(_text(s, base, has_syncs(states)) for s in (now, *compiled))
 
 
 def has_syncs(states: States) -> bool:
@@ -71,19 +73,13 @@ def has_syncs(states: States) -> bool:
 
 def _text(state: ProjectedState, base: float, syncs: bool) -> StateText:
     removed = ("syncs removed, " if state.removed else "with its syncs, ") if syncs else ""
-    low, high = state.range_us
+    takes, between = time_and_range(state.us, state.range_us, base)
     gain = base - state.us
     unchanged = not measurable(abs(gain), base)
     change = "" if unchanged else f"{percent(abs(gain), base)} {'shorter' if gain > 0 else 'longer'}"
     return StateText(
         name=f"{removed}{COMPILED[state.launches]}",
-        takes=within(state.us, state.range_us),
-        between="" if low == high else range_of(state.range_us),
+        takes=takes,
+        between=between,
         change=change,
     )
-
-
-def lines(states: States) -> Iterator[str]:
-    for each in rows(states):
-        between = f" ({each.between})" if each.between else ""
-        yield f"{each.name}: {each.takes}{between}{f', {each.change}' if each.change else ''}"

@@ -172,7 +172,7 @@ def _table(block: Grid, width: int) -> Iterator[RenderableType]:
     elif any(column.name for column in block.columns):
         yield _grid(block, table.Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False), width)
     else:
-        yield Padding(_grid(block, table.Table.grid(padding=(0, 2)), width), (0, 0, 0, 2))
+        yield Padding(_grid(block, table.Table.grid(padding=(0, 2)), width), (0, 0, 0, block.indent))
     yield from _more(len(block.rows) - len(rows))
 
 

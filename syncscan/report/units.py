@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from syncscan.model.duration import duration, range_of, within
 
 _SELDOM = 0.095
@@ -38,4 +40,51 @@ def times(per_step: float) -> str:
     )
 
 
-__all__ = ["duration", "part_of", "percent", "range_of", "times", "within"]
+# a step's time in a state
+
+
+_UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
+
+
+def time_with_range(us: float, limits: tuple[float, float], base: float) -> str:
+    """Return a time of a step of `base`: `11.7 ms (10.6 to 12.8)`."""
+    time, between = time_and_range(us, limits, base)
+    return f"{time} ({between})" if between else time
+
+
+def time_and_range(us: float, limits: tuple[float, float], base: float) -> tuple[str, str]:
+    """Return a time with its unit, and its range without, with the digits that the range supports."""
+    _, unit, _ = _digits(limits, base)
+    low, high = (in_unit_of(limit, limits, base) for limit in limits)
+    return f"{in_unit_of(us, limits, base)} {unit}", f"{low} to {high}" if low != high else ""
+
+
+def in_unit_of(us: float, limits: tuple[float, float], base: float) -> str:
+    """Return a time in the unit of the step of `base`, without it, with the digits that its range supports."""
+    size, _, decimals = _digits(limits, base)
+    return f"{us / size:.{decimals}f}"
+
+
+def _digits(limits: tuple[float, float], base: float) -> tuple[float, str, int]:
+    """Return the unit of the step, and the decimals of a time: its last digit is at most a tenth of the range's width.
+
+    At most three digits are most of the step itself.
+    """
+    size, unit = next(((size, unit) for size, unit in _UNITS if base >= size), _UNITS[-1])
+    most = 2 - math.floor(math.log10(base / size)) if base else 0
+    width = (limits[1] - limits[0]) / size
+    decimals = -math.floor(math.log10(width / 10)) if width > 0 else most
+    return size, unit, max(0, min(decimals, most))
+
+
+__all__ = [
+    "duration",
+    "in_unit_of",
+    "part_of",
+    "percent",
+    "range_of",
+    "time_and_range",
+    "time_with_range",
+    "times",
+    "within",
+]

@@ -10,12 +10,15 @@ from pathlib import Path
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Area
+from syncscan.model.states import REDUCE_OVERHEAD
 from syncscan.model.step import Bound
 from syncscan.report import render
 from syncscan.report.front import LINE, Front, front_of
 from syncscan.report.front_changes import DO, MOST, ListedChange
 from syncscan.report.front_places import LEAST as A_QUARTER
-from syncscan.report.phrases import replayed
+from syncscan.report.phrases import real, replayed
+from syncscan.report.timed_steps import uncertainty
+from syncscan.report.units import time_and_range
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 LARGE = 3_000_000
@@ -71,7 +74,7 @@ def test_gains_add_up_to_what_the_second_sentence_says() -> None:
             if abs(row.before_us - before) > 1e-6 or abs(row.before_us - row.after_us - row.gain * f.step_us) > 1e-3:
                 yield f"{row.amount} of {row.before_us} to {row.after_us}"
             before = row.after_us
-        if rows and not rows[0].may and f"{f.gain:.0%}" not in f.together:
+        if rows and not rows[0].may and uncertainty(a) < 1.0 and f"{f.gain:.0%}" not in f.together:
             yield f"{f.gain:.0%}: {f.together}"
         if abs(f.gain * f.step_us - (replayed(a.step) - before)) > 1e-3:
             yield f"{f.gain} of {f.step_us}"
@@ -82,7 +85,7 @@ def test_gains_add_up_to_what_the_second_sentence_says() -> None:
 def test_a_change_is_worth_making_or_says_that_it_may_not_be() -> None:
     """At least 1% after those above, with a range that begins there; else one alone, of 2% at least."""
 
-    def worth(_: Analysis, f: Front) -> Iterator[str]:
+    def worth(a: Analysis, f: Front) -> Iterator[str]:
         for change in f.changes:
             if change.gain is None:
                 continue
@@ -91,10 +94,37 @@ def test_a_change_is_worth_making_or_says_that_it_may_not_be() -> None:
                 yield change.amount
         if any(change.may for change in f.changes) and (len(f.changes) > 1 or f.sure != "no"):
             yield "one that may gain beside others"
-        if f.changes and f.changes[0].may and "may" not in f.together:
+        if f.changes and (f.changes[0].may or uncertainty(a) >= 1.0) and "may" not in f.together:
             yield f.together
 
     assert misses(worth) == []
+
+
+def test_nothing_is_said_to_gain_nothing_that_gains_something() -> None:
+    """Many waits may gain a part of the step together, though none of them does alone."""
+
+    def nothing(a: Analysis, f: Front) -> Iterator[str]:
+        low = (a.step.recoverable_range_us or (0.0, 0.0))[0]
+        gain = min(a.step.recoverable_us or 0.0, low)
+        if not f.changes and len(real(a.findings)) > 1 and gain >= 0.011 * f.step_us:
+            yield f"{f.together} {gain} of {f.step_us}"
+
+    assert misses(nothing) == []
+
+
+def test_a_state_has_one_range() -> None:
+    """What a first screen projects of the step without all of its syncs and compiled is what stands behind `-v`."""
+
+    def one(a: Analysis, f: Front) -> Iterator[str]:
+        everything = {x.id for x in a.findings if not x.intended}
+        ways = [a.remedies[c.remedy].launches or c.habit for c in f.changes if c.remedy is not None]
+        compiles = sum(way.startswith((REDUCE_OVERHEAD, "launch-bound")) for way in ways)
+        state = a.states.state(REDUCE_OVERHEAD, True) if a.states and compiles == 1 and len(ways) == 2 else None
+        all_removed = everything <= {id for c in f.changes for id in c.findings}
+        if state and all_removed and f.changes[-1].takes != time_and_range(state.us, state.range_us, f.step_us)[0]:
+            yield f"{f.changes[-1].becomes}, and {state.us}"
+
+    assert misses(one) == []
 
 
 def test_the_first_change_is_about_what_the_verdict_names() -> None:
@@ -136,7 +166,8 @@ def test_there_is_one_base() -> None:
 def device_work(a: Analysis, changes: Sequence[ListedChange]) -> float:
     """Return the device's work in the step after changes, of which some shorten it."""
     habits = {habit.id: habit.changes[:1] for habit in a.habits}
-    edits = [e for c in changes for e in habits.get(c.habit) or (a.remedies[c.remedy or 0].compiled,)]
+    edits = [e for c in changes for e in habits.get(c.habit, ())]
+    edits += [a.remedies[c.remedy].compiled for c in changes if not c.habit and c.remedy is not None]
     work = {row: left for edit in edits for row, left in edit.work}
     less = sum(float(a.trace.slices.dur[row]) * (1 - left) for row, left in work.items()) / 1e3 / a.step.count
     return min(a.step.device_busy_us - less, a.step.unprofiled_us or a.step.observed_us)
