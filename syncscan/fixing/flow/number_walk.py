@@ -14,8 +14,9 @@ from syncscan.fixing.edits import Draft, Template
 from syncscan.fixing.flow import callees, containers, deferred_arithmetic, onlookers, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint, number
-from syncscan.fixing.program_file import File, Function, Loop
+from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import Function, Loop
 
 NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
 UNFOLLOWED = "is stored where the analysis can't follow it"

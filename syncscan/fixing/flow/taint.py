@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from syncscan.fixing.program_file import Loop, Scope
+from syncscan.source.tree import Loop, Scope
 
 
 class ContainerShape(enum.Enum):
