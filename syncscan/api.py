@@ -23,6 +23,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
+from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import CALLS, Category, Trace
 
 Progress = Callable[[int, int], None]
@@ -125,6 +126,8 @@ def analyze_trace(
     """Run the stages after loading on a trace in memory."""
     unfiltered, over = trace, (clock or StageClock()).over
     trace, processes, lacks = apart(trace, process)
+    if trace.steps_found.by is FoundBy.REPETITION and not trace.steps:
+        trace = load.with_steps(trace)  # what repeats is searched for in one process
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
