@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, settled, source_files, with_excerpts
-from syncscan.attribute.races import races_of, with_protected
+from syncscan.attribute.races import races_met, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
@@ -166,7 +166,7 @@ def analyze_trace(
         states=both.states,
         obstacles=both.obstacles,
         host_time=host_time,
-        races=races_of(trace, files),
+        races=races_met(trace.info.capture),
         run=run_of(trace.info.capture.run),
         integrity=integrity,
         whole=unfiltered if processes else None,

@@ -360,8 +360,6 @@ class Finding(FindingFacts, frozen=True, kw_only=True):
     intended: bool = False
     """Whether the waits are intended or not the program's own."""
     removal: Removal = Removal.NOTHING
-    once: bool = False
-    """Whether the fix may be to read once per step what is read several times: one wait remains then."""
     path: str = ""
     """The file of `source` relative to the program's root."""
     excerpt: Excerpt | None = None
