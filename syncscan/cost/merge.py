@@ -88,7 +88,6 @@ def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, ste
         when_fine=d.when_fine,
         occurrences=tuple(group),
         do=d.do,
-        intended=d.intended,
         removal=d.removal,
         path=w.path,
     )

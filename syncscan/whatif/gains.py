@@ -52,7 +52,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
-    once_only = [replace(f, severity=Severity.INFO) for f in costliest if _is_once(f)]
+    once_only = [f for f in costliest if _is_once(f)]
     ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays), *once_only], key=_rank))
     removable = [f for f in ranked_findings if not f.intended]
     together = calibrated.projection(removable)
@@ -137,7 +137,7 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
 def _weighed(finding: Finding, baseline_us: float) -> Finding:
     """Return the finding with the severity of its gain."""
     share = (finding.recoverable_us or 0.0) / baseline_us if baseline_us else 0.0
-    return replace(finding, severity=Severity.INFO if finding.intended else Severity.of_share(share))
+    return finding if finding.intended else replace(finding, severity=Severity.of_share(share))
 
 
 def _rank(finding: Finding) -> tuple[bool, float, float, str]:
