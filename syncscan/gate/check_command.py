@@ -171,7 +171,7 @@ def _render(
         return report.render(_with_verdict(cast("Analysis", checked[0]), verdicts[0]), form)
     if form == "json":
         return check_document.render(verdicts, source)
-    flagged = [flagged_limits(verdict, source) for verdict in verdicts]
+    flagged = [flagged_limits(verdict, source, with_kept=form == "github") for verdict in verdicts]
     return github.drawn(flagged) if form == "github" else junit.drawn(flagged)
 
 

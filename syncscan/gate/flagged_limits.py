@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from syncscan.gate.verdict import CheckVerdict, Violation
 from syncscan.model.finding import Finding, Severity
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_race, place_of
-from syncscan.report.phrases import certainty, chain, places, sentences, waiting_time, what
+from syncscan.report.phrases import certainty, chain, gains, places, sentences, waiting_time, what
 from syncscan.report.races import lines
 from syncscan.report.units import times
 
@@ -17,13 +17,17 @@ TOOL = "syncscan check"
 _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
 
 
-def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
+def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = False) -> Flagged:
+    """Return what breaks the limits; with `with_kept` also what waits and keeps them, for those who review it."""
+    guilty = {f.id for f in verdict.guilty}
+    kept = [f for f in verdict.counted if f.id not in guilty] if with_kept else []
     return Flagged(
         tool=TOOL,
         path=verdict.path,
         lines=(
             *(flagged_race(race, verdict.path) for race in verdict.guilty_races),
-            *(_guilty(f, verdict.waits_withheld) for f in verdict.guilty),
+            *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
+            *(_sync(f, verdict, Severity.LOW) for f in kept),
         ),
         limits=tuple(_limit(v, rules_from, verdict.waits_withheld) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
@@ -60,9 +64,12 @@ def _detail(f: Finding, withheld: bool) -> str:
     return f"{where}: {sync}; {' > '.join(chain(f))}; {f.fix}"
 
 
-def _guilty(f: Finding, withheld: bool) -> FlaggedLine:
+def _sync(f: Finding, verdict: CheckVerdict, severity: Severity) -> FlaggedLine:
+    """Return a sync as the answer to whether its line may stay: how long it waits, and what removing it gains."""
     source = f.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
-    sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
+    gain = gains(f, verdict.step_us)
+    sync = f"{what(f)} {waiting_time(f, verdict.waits_withheld)}, {times(f.per_step)}{gain and f'; {gain}'}"
     message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.fix, doubt)
-    return FlaggedLine(rule=f.rule, severity=Severity.HIGH, title=f.title, message=message, place=place_of(source))
+    title = f"{f.title}; {gain}" if gain else f.title
+    return FlaggedLine(rule=f.rule, severity=severity, title=title, message=message, place=place_of(source))

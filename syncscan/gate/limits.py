@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.attribute import SourceFiles, source_files
+from syncscan.errors import UsageError
 from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import EMPTY, Baseline, Entry, known_by
 from syncscan.gate.jobs import state_of
@@ -21,6 +22,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source
 from syncscan.model.fleet import Fleet
+from syncscan.report.phrases import replayed
 
 DEFAULT = Limit(syncs=0)
 """Limit if no other is given: no syncs."""
@@ -68,10 +70,16 @@ def judge(
         met=tuple(met),
         races=races.counted,
         exempt_races=races.exempt,
+        step_us=replayed(checked.step),
     )
 
 
 def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date) -> CheckVerdict:
+    for limit in rules.limits:
+        if limit.by == "owner" and not state.tells_owner:
+            raise UsageError(
+                f"A job's findings don't record whose code they are in, so {limit} can't be checked.", "Leave it out."
+            )
     known, unmatched = known_by(baseline, state)
     sorted_out = sort_out(state.findings, rules, known, comments, today)
     default = (DEFAULT,) if rules.races is None else ()

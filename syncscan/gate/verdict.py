@@ -114,6 +114,8 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     races: tuple[Race, ...] = ()
     """Races of a dry run that were checked against their limit."""
     exempt_races: tuple[ExemptRace, ...] = ()
+    step_us: float = 0.0
+    """The recording's step, of which gains are a part; 0 for a job."""
     waits_withheld: bool = False
     """Whether the recording doesn't show how long its syncs wait."""
 

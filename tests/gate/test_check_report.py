@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -74,6 +75,19 @@ def test_github_gets_an_error_at_the_line() -> None:
     assert [line.partition(" ")[0] for line in lines] == ["::error"] * 3
     assert "file=train.py,line=10," in lines[2]
     assert github.drawn([flagged_limits(gate.check(program(), RULES), "x")]).startswith("::notice")
+
+
+def test_github_answers_whether_a_line_may_stay() -> None:
+    """How long it waits, and what removing it gains, also of a line that keeps the limits; a bot needs no more."""
+    costly, idle = Sync(line=10, file="train.py", waits=100), Sync(line=20, file="train.py", waits=0)
+    for rules in (RULES, Rules(limits=(Limit(syncs=9),))):
+        verdict = gate.check(program(costly, idle), rules)
+        commands = github.drawn([flagged_limits(verdict, "x", with_kept=True)]).splitlines()
+        first, second = (next(c for c in commands if f"line={line}," in c) for line in (10, 20))
+        kind = "::error " if verdict.violations else "::notice "
+        assert [first.startswith(kind), second.startswith(kind)] == [True, True]
+        assert re.search(r"title=.*; removing it gains \d+ µs \(\d+%25\)::.*waits \d+ µs", first)
+        assert "; removing it gains nothing::" in second
 
 
 def test_junit_has_a_failed_test_a_limit() -> None:
