@@ -9,7 +9,7 @@ import click
 from syncscan.cli.analysis_options import VIEW, AnalysisOptions, options, refuse_unknown, view_options, viewed
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import colors, deliver, drawn, explain, refuse, say, warn, width
+from syncscan.cli.output import colors, deliver, drawn, explain, refuse, say, warn, warn_briefly, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.result_options import verbose as verbose_option
 from syncscan.errors import TraceError, UsageError
@@ -94,7 +94,10 @@ def command(
             rows.append(traces_table.unread(path, error.message))
             failed = error.exit_code
             continue
-        warn(analysis.warnings)
+        if form in ("text", "markdown", "html"):
+            warn_briefly(analysis)
+        else:
+            warn(analysis.warnings)
         if several:
             rows.append(traces_table.row(analysis))
         reports.append(_rendered(analysis, form, verbose, evidence, output is None))

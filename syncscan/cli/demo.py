@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.output import colors, warn, width
+from syncscan.cli.output import colors, warn_briefly, width
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
@@ -72,7 +72,7 @@ def _capture() -> None:
 def _show(analysis: Analysis) -> None:
     from syncscan import report
 
-    warn(analysis.warnings)
+    warn_briefly(analysis)
     click.echo(report.render(analysis, "text", width=width(), color=colors()), nl=False)
 
 

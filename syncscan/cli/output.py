@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from syncscan.errors import SyncscanError, UsageError
+from syncscan.model.step_times import RECORD_AGAIN
 from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
     from syncscan.report.blocks import Block
 
 
@@ -63,6 +65,20 @@ def warn(warnings: Iterable[str]) -> None:
     """Say warnings on stderr, one line each."""
     for warning in warnings:
         say(f"warning: {warning}")
+
+
+def warn_briefly(analysis: Analysis, printed: Collection[str] = ()) -> None:
+    """Say what is wrong with a recording on one line, beside a report whose first screen or part on it says the rest.
+
+    Left out is what was `printed` before, and what the screen's answer to how sure it is, and its next command, say.
+    """
+    from syncscan import api
+
+    info = analysis.trace.info
+    on_screen = {w for w in api.missing(analysis.trace) if w not in info.capture.notes or RECORD_AGAIN in w}
+    unsaid = [w for w in analysis.warnings if w not in on_screen and w not in printed]
+    if unsaid:
+        warn([f"{unsaid[0]}{f' ({len(unsaid) - 1} more: -v)' if unsaid[1:] else ''}"])
 
 
 def drawn(blocks: Iterable[Block], form: str, output: str | None = None) -> str:

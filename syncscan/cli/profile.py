@@ -199,9 +199,9 @@ def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[st
 def _report(path: Path, warned: Collection[str], program: tuple[str, ...] | None) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does; the next command is for this program."""
     from syncscan import api, report
-    from syncscan.cli.output import colors, deliver, warn, width
+    from syncscan.cli.output import colors, deliver, warn_briefly, width
 
     with memory_limit.limited(memory_limit.size()) as most:
         analysis = api.analyze(path, max_memory=most)
-        warn(warning for warning in analysis.warnings if warning not in warned)
+        warn_briefly(analysis, warned)
         deliver(report.render(analysis, "text", width=width(), color=colors(), program=program), None)

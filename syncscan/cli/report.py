@@ -6,7 +6,7 @@ import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.fixes_option import option, with_fixes
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, refuse, warn_briefly
 
 
 @click.command("report")
@@ -30,6 +30,6 @@ def command(
     target = None if output == "-" else output
     refuse(target, force, trace, *([fixes] if fixes else []))
     analysis = with_fixes(analysis_options.analysis_of(trace), fixes)
-    warn(analysis.warnings)
+    warn_briefly(analysis)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

@@ -14,6 +14,8 @@ NOISY = 0.05
 """Uncertainty from which step time is the largest error of projected gains, which scale with it; otherwise their error
 is 5.1 % at the 90th percentile (H200, torch 2.11: docs/how-well.md)."""
 MOST = 500
+RECORD_AGAIN = "repeat with --calibrate"
+"""Words of the advice for an uncertain time."""
 QUARTERS = 4
 STUDENT = 3.182
 """Student's t for four batches, three degrees of freedom, at 95 %."""
@@ -101,7 +103,7 @@ class StepTimes(msgspec.Struct, frozen=True):
         steps = min(MOST, 10 * math.ceil(len(self.each) * (self.uncertainty / NOISY) ** 2 / 10))
         return (
             f"A step takes {duration(self.typical)} without the profiler, ±{self.uncertainty:.0%} after"
-            f" {len(self.each)} steps: repeat with --calibrate {steps}."
+            f" {len(self.each)} steps: {RECORD_AGAIN} {steps}."
         )
 
 

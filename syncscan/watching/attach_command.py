@@ -171,12 +171,12 @@ def _lines(thread: dict[str, Any]) -> list[str]:
 
 def _report(paths: list[str]) -> None:
     from syncscan import api, report
-    from syncscan.cli.output import colors, deliver, warn, width
+    from syncscan.cli.output import colors, deliver, warn_briefly, width
 
     if not paths:
         raise ProgramFailed("The process captured nothing.", "")
     for path in paths:
         announce(f"Wrote {path}")
     analysis = api.analyze(paths[-1])
-    warn(analysis.warnings)
+    warn_briefly(analysis)
     deliver(report.render(analysis, "text", width=width(), color=colors()), None)

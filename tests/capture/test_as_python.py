@@ -164,7 +164,7 @@ def profiled(folder: Path, *arguments: str) -> Ran:
     options = ["--calibrate", "0", "--wait", "0", "--warmup", "1", "--active", "2", "--keep-running", "--out", "traces"]
     code, out, err = ran([sys.executable, "-m", "syncscan", "profile", *options, *arguments], folder)
     ours = ("syncscan: ", "warning: No device events", *NO_STEPS.splitlines())
-    report = re.compile(r"script\.\d+ ·.*The trace has no device work\.\n.*?\n  More [^\n]*\n", re.DOTALL)
+    report = re.compile(r"script ·.*The trace has no device work\.\n.*?\nMore [^\n]*\n", re.DOTALL)
     return code, report.sub("", out), [line for line in err if not line.startswith(ours)]
 
 

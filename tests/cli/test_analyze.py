@@ -35,7 +35,7 @@ def test_text_leads_with_the_verdict(tmp_path: Path) -> None:
     result = run(str(path))
     assert result.exit_code == 0
     assert "limit" in result.stdout.splitlines()[2]
-    assert "  Next   syncscan explain nonzero" in result.stdout.splitlines()
+    assert "Next   syncscan explain nonzero" in result.stdout.splitlines()
 
 
 def test_json_follows_the_contract(tmp_path: Path) -> None:
@@ -94,14 +94,29 @@ def test_a_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.txt", "t.json"]
 
 
-def test_a_trace_without_device_events_is_analyzed_with_a_warning(tmp_path: Path) -> None:
-    """A CPU trace has nothing to find, and the warning on stderr says why and what to do."""
+def test_a_trace_without_device_events_says_so(tmp_path: Path) -> None:
+    """A CPU trace has nothing to find: the first screen says why and what to do, and stderr nothing of that again."""
     t = TraceBuilder(vendor="none")
     with t.step(0, 100):
         t.op("aten::add", 10, 20)
     result = run(str(t.write(tmp_path / "t.json")))
     assert result.exit_code == 0
-    assert "warning: No device events" in result.stderr
+    assert "The trace has no device work." in result.stdout
+    assert result.stderr == ""
+
+
+def test_stderr_has_one_line_however_much_is_wrong(tmp_path: Path) -> None:
+    """The rest stands behind -v; other formats, which have no such part, have a line each."""
+    path = tmp_path / "t.json"
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.sync("aten::item", at=start + 20, wait=500)
+    text = json.dumps(json.loads(t.write(path).read_text()))
+    path.write_text(text[: len(text) - 40].replace('"dur"', '"dur": "long", "dur2"', 1))
+    brief, whole = run(str(path)), run(str(path), "--format", "csv")
+    assert brief.stderr.count("\n") == 1
+    assert whole.stderr.count("\n") > 1
+    assert f"({whole.stderr.count(chr(10)) - 2} more: -v)" in brief.stderr
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import makers
 from syncscan.fixing.flow import callees
-from syncscan.fixing.program_file import File
-from syncscan.source.tree import Function
+from syncscan.fixing.program_file import File, Function
 
 OWN = "this file"
 """Name for the functions, methods and classes of the same file, which can be followed."""
