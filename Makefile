@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 SECONDS ?= 3600
 SEED ?= 0
 
+# An environment that forbids it would have each of a suite's processes compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint docs dist fuzz audit bench stages mutants clean
 

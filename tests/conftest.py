@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -13,11 +15,13 @@ from isal import igzip
 
 from syncscan import __version__
 from tests import registers
+from tests import warm_python as warm_pythons
 
 settings.register_profile("shared", deadline=None, max_examples=60)
 settings.register_profile("mutants", deadline=None, derandomize=True, max_examples=8)
 settings.load_profile("shared")
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads would spin beside the other worker's
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -26,6 +30,12 @@ def pytest_configure() -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+def pytest_collection_finish() -> None:
+    """All that is imported by now stays: neither a collection nor that of a forked child goes through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,3 +80,20 @@ def clear_registers() -> None:
     registers.clear()
     if not left:
         pytest.skip("isal leaves no wide register in use here, or this machine doesn't tell")
+
+
+@pytest.fixture(scope="session")
+def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A `python` that has torch imported, where a system lets files be handed on; else the usual one."""
+    pytest.importorskip("torch")
+    if sys.platform != "linux":
+        yield sys.executable
+        return
+    with warm_pythons.started(tmp_path_factory.mktemp("warm")) as python:
+        yield python
+
+
+@pytest.fixture
+def warm(warm_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever starts Python in a test starts it warm."""
+    monkeypatch.setattr(sys, "executable", warm_python)

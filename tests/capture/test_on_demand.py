@@ -214,6 +214,7 @@ print("now", flush=True)
 """
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_recorded_step_that_never_ends_is_written_on_sigterm(tmp_path: Path) -> None:
     """A scheduler's signal: what there is is kept, which is said, and the process dies of the signal."""
     job = Job(tmp_path, NEVER_ENDS.format(before="", forever="while True: time.sleep(1)"), "--active", "9")
@@ -227,6 +228,7 @@ def test_a_recorded_step_that_never_ends_is_written_on_sigterm(tmp_path: Path) -
     assert json.loads(gzip.decompress(path.read_bytes()))["syncscan"]["unfinished_step"] is not None
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_program_s_own_sigterm_handler_has_the_last_word(tmp_path: Path) -> None:
     """It may save a checkpoint and go on for a while."""
     # print isn't reentrant, and the signal may come within the job's own.
@@ -240,6 +242,7 @@ def test_a_program_s_own_sigterm_handler_has_the_last_word(tmp_path: Path) -> No
     assert "SIGTERM in step" in err
 
 
+@pytest.mark.usefixtures("warm")
 def test_sigterm_before_anything_is_recorded_says_so(tmp_path: Path) -> None:
     """While the steps are timed."""
     job = Job(tmp_path, NEVER_ENDS.format(before="", forever="while True: time.sleep(1)"), "--calibrate", "50")
@@ -250,6 +253,7 @@ def test_sigterm_before_anything_is_recorded_says_so(tmp_path: Path) -> None:
     assert "nothing was recorded yet" in err
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_call_of_c_that_never_returns_does_not_keep_the_process_from_dying(tmp_path: Path) -> None:
     """Python hears of a signal only when the main thread is back in Python; a thread of the capture's ends it."""
     before = "from syncscan.capture import signals\nsignals.GRACE_S = 0.5\nimport hashlib"
@@ -263,6 +267,7 @@ def test_a_call_of_c_that_never_returns_does_not_keep_the_process_from_dying(tmp
     assert "SIGTERM came in a call that didn't return" in err
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_worker_that_is_advised_to_end_in_a_capture_takes_nobody_with_it(tmp_path: Path) -> None:
     """A forked child shares the pipe into which Python writes signals; it must not write there."""
     before = """

@@ -35,11 +35,11 @@ if __name__ == "__main__":
 """
 
 
-def profiled(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def profiled(folder: Path, *words: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     options = ["--sample", "0", "--calibrate", "2", "--warmup", "1", "--active", "1", "--out", "traces"]
     root = str(Path(__file__).parents[2])
     return subprocess.run(
-        [sys.executable, "-m", "syncscan", "profile", *options, *words],
+        [python, "-m", "syncscan", "profile", *options, *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -48,10 +48,11 @@ def profiled(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_ranks_that_a_script_spawns_are_captured_and_end_at_one_step(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_ranks_that_a_script_spawns_are_captured_and_end_at_one_step(tmp_path: Path, warm_python: str) -> None:
     """One that ended before the other would leave it waiting for ever."""
     (tmp_path / "spawn.py").write_text(SPAWN)
-    done = profiled(tmp_path, "spawn.py", str(tmp_path / "store"))
+    done = profiled(tmp_path, "spawn.py", str(tmp_path / "store"), python=warm_python)
     assert done.returncode == 0, done.stderr
     assert "the parent ends" in done.stdout
     assert "not ended" not in done.stdout
@@ -83,10 +84,10 @@ print("the parent ends", [process.exitcode for process in processes])
 """
 
 
-def test_ranks_that_a_script_forks_are_captured_and_end_at_one_step(tmp_path: Path) -> None:
+def test_ranks_that_a_script_forks_are_captured_and_end_at_one_step(tmp_path: Path, warm_python: str) -> None:
     """Their loaders' workers, which are forked too, are left alone."""
     (tmp_path / "fork.py").write_text(FORK)
-    done = profiled(tmp_path, "fork.py", str(tmp_path / "store"))
+    done = profiled(tmp_path, "fork.py", str(tmp_path / "store"), python=warm_python)
     assert done.returncode == 0, done.stderr
     assert "the parent ends [0, 0]" in done.stdout
     assert "not ended" not in done.stdout
@@ -95,7 +96,7 @@ def test_ranks_that_a_script_forks_are_captured_and_end_at_one_step(tmp_path: Pa
     assert "stopped its 2 processes" in done.stderr
 
 
-def test_a_child_that_comes_to_the_script_s_end_ends_as_under_python(tmp_path: Path) -> None:
+def test_a_child_that_comes_to_the_script_s_end_ends_as_under_python(tmp_path: Path, warm_python: str) -> None:
     """With its exit handlers; the report is the parent's, once."""
     (tmp_path / "halves.py").write_text(
         "import atexit, os, sys, torch\natexit.register(lambda: print('bye', os.getpid() == first))\n"
@@ -103,7 +104,7 @@ def test_a_child_that_comes_to_the_script_s_end_ends_as_under_python(tmp_path: P
         "else:\n    m = torch.nn.Linear(4, 4)\n    o = torch.optim.SGD(m.parameters(), lr=0.1)\n"
         "    for _ in range(100):\n        m(torch.ones(2, 4)).sum().backward()\n        o.step()\n    sys.exit(7)\n"
     )
-    done = profiled(tmp_path, "--keep-running", "halves.py")
+    done = profiled(tmp_path, "--keep-running", "halves.py", python=warm_python)
     assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()
     assert [line for line in printed if line in ("7", "bye True", "bye False")] == ["bye False", "7", "bye True"]
@@ -175,6 +176,7 @@ for _ in range(100_000):
 """
 
 
+@pytest.mark.slow
 def test_a_program_started_twice_writes_two_traces_and_both_end(tmp_path: Path) -> None:
     """At the same time, by one shell script; neither waits for the other or takes its name."""
     (tmp_path / "train.py").write_text(TRAIN)
@@ -198,6 +200,7 @@ def test_a_launcher_s_failure_is_its_exit_code(tmp_path: Path) -> None:
     assert not list((tmp_path / "traces").iterdir())
 
 
+@pytest.mark.slow
 def test_a_launcher_s_ranks_are_captured(tmp_path: Path) -> None:
     """By torchrun, as typed; a second run behind it, with the same rendezvous, heeds nothing of the first."""
     (tmp_path / "train.py").write_text(

@@ -62,6 +62,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return place
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_dry_run_changes_no_file(folder: Path) -> None:
     """The program resumes from the user's checkpoint and overwrites it: in a copy, which is gone afterwards."""
     before = contents(folder)
@@ -72,6 +73,7 @@ def test_a_dry_run_changes_no_file(folder: Path) -> None:
     assert not list((folder.parent / "tmp").glob("syncscan-*"))
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_report_lands_in_the_users_folder(folder: Path) -> None:
     """A file that the command itself writes isn't part of the view."""
     subprocess.run(command("dryrun", "-o", "report.json", "--format", "json", "train.py"), check=True)
@@ -79,6 +81,7 @@ def test_a_report_lands_in_the_users_folder(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_fix_changes_no_file(folder: Path) -> None:
     """All runs of the program, with and without changes, begin from the user's files."""
     before = contents(folder)
@@ -106,6 +109,7 @@ def test_a_stopped_command_leaves_nothing(folder: Path, name: str) -> None:
     assert not list((folder.parent / "tmp").glob("syncscan-*"))
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_killed_program_is_reported(folder: Path) -> None:
     """A program that a signal ends has a sentence and an exit code."""
     (folder / "train.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")

@@ -10,8 +10,10 @@ from syncscan.fixing.runs import Runs
 
 
 @pytest.fixture(scope="session")
-def runs() -> Iterator[Runs]:
+def runs(warm_python: str) -> Iterator[Runs]:
     """Programs that run dry."""
-    pytest.importorskip("torch")
-    with Runs() as started:
+    with pytest.MonkeyPatch.context() as changes, Runs() as started:
+        changes.setattr("syncscan.fixing.runs.sys.executable", warm_python)
+        started._server = started._start()
+        changes.undo()
         yield started

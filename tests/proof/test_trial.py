@@ -17,6 +17,7 @@ from syncscan.proof.trial import TooFewSteps, Trials
 from syncscan.scratch import kind_here
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("warm")
 
 SCRIPT = """
 import sys, torch

@@ -135,6 +135,7 @@ def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
     assert asyncio.run(tools()) == expected
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_fix_is_a_patch(
     tools: Callable[..., tuple[str, bool]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_fix_is_a_patch(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_a_patch_keeps_line_ends(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """A file with Windows' line ends takes only a patch that has them."""
     text = (
@@ -166,6 +168,7 @@ def test_a_patch_keeps_line_ends(tools: Callable[..., tuple[str, bool]], folder:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_a_program_that_cannot_run_is_one_sentence(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """With the last line that it wrote, and no frames of the server."""
     (folder / "train.py").write_text("raise ValueError('no data')\n")

@@ -34,6 +34,7 @@ def watched(folder: Path, *words: str, code: int = 3) -> str:
     return done.stderr
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_runs_to_its_end_and_is_watched(tmp_path: Path) -> None:
     """Its exit code is the command's."""
     printed = watched(tmp_path, "train.py", "80")
@@ -44,6 +45,7 @@ def test_a_script_runs_to_its_end_and_is_watched(tmp_path: Path) -> None:
     assert f"syncscan watch w/{file.name}" in printed
 
 
+@pytest.mark.slow
 def test_each_rank_of_a_launcher_is_watched(tmp_path: Path) -> None:
     """The launcher itself, which makes no step, has no file."""
     torchrun = Path(sys.executable).with_name("torchrun")
@@ -55,6 +57,7 @@ def test_each_rank_of_a_launcher_is_watched(tmp_path: Path) -> None:
     assert sorted(ranks) == [0, 1]
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_that_steps_nothing_is_reported_to(tmp_path: Path) -> None:
     assert "No step ended" in watched(tmp_path, "train.py", "0")
 
@@ -83,6 +86,7 @@ print(json.dumps([threads, len(hooks)]))
 """
 
 
+@pytest.mark.usefixtures("warm")
 def test_an_alarm_captures_some_steps_and_the_job_goes_on(tmp_path: Path) -> None:
     """The watch pauses meanwhile, and notes the trace; the hooks of both are off afterwards."""
     (tmp_path / "job.py").write_text(ALARMED)
