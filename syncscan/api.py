@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, settled, source_files, with_excerpts
-from syncscan.attribute.races import races_of, with_protected
+from syncscan.attribute.races import races_met, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
@@ -23,6 +23,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
+from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import CALLS, Category, Trace
 
 Progress = Callable[[int, int], None]
@@ -125,6 +126,8 @@ def analyze_trace(
     """Run the stages after loading on a trace in memory."""
     unfiltered, over = trace, (clock or StageClock()).over
     trace, processes, lacks = apart(trace, process)
+    if trace.steps_found.by is FoundBy.REPETITION and not trace.steps:
+        trace = load.with_steps(trace)  # what repeats is searched for in one process
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
@@ -163,7 +166,7 @@ def analyze_trace(
         states=both.states,
         obstacles=both.obstacles,
         host_time=host_time,
-        races=races_of(trace, files),
+        races=races_met(trace.info.capture),
         run=run_of(trace.info.capture.run),
         integrity=integrity,
         whole=unfiltered if processes else None,

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence, Set
 
 from msgspec.structs import replace
 
-from syncscan.attribute.source_file import OWN, SourceFiles, function_with, functions_of
+from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Source, SyncPoint, Use
 from syncscan.model.runtime_calls import is_synchronize
-from syncscan.source.code_pattern import called, stands_in
+from syncscan.source.code_pattern import matched
+from syncscan.source.names import called, dotted
+from syncscan.source.tree import SourceTree, lines_of
 
 _SPELLINGS = {
     "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
@@ -34,8 +36,8 @@ def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles 
     the runtime call (`api`) counts: `torch.cuda.synchronize()`.
     """
     tree = files.tree_of(source.file)
-    function = _function(tree, source) if tree else None
-    if function is None:
+    function = tree.function_at(source.function, source.line) if tree else None
+    if function is None or source.line > function.lineno:
         return ()
     per_op = (sorted(set(_lines(function, op))) for op in ops or [api])
     return tuple(next((lines for lines in per_op if lines), ()))
@@ -43,18 +45,8 @@ def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles 
 
 def reads_on(function: ast.AST, line: int, ops: Sequence[str]) -> list[ast.expr]:
     """Return the calls and subscripts of a line that can be one of these ops, the outermost op's first."""
-    nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and stands_in(n, line)]
+    nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and line in lines_of(n)]
     return [node for op in ops for node in nodes if _can_be(node, _short(op), _spelled(op))]
-
-
-def _function(tree: ast.Module, source: Source) -> ast.AST | None:
-    """Return the function that starts, or whose first decorator stands, at this line, as the profiler records it."""
-    for node in functions_of(tree):
-        if node.name == source.function:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if first <= source.line <= node.lineno:
-                return node
-    return None
 
 
 def _lines(function: ast.AST, op: str) -> Iterator[int]:
@@ -115,12 +107,12 @@ def _settle(point: SyncPoint, source: Source | None, files: SourceFiles, decided
 def copies_what_it_indexes(source: Source, files: SourceFiles = OWN) -> bool:
     """Return whether a line copies something to the device and then indexes it; False if it isn't exact."""
     tree = files.tree_of(source.file)
-    function = function_with(tree, source) or tree if tree else None
-    if function is None or not source.exact:
+    if tree is None or not source.exact:
         return False
+    function = tree.function_at(source.function, source.line) or tree.tree
     indexed = {id(inner) for value in _indexed(function) for inner in ast.walk(value)}
     return any(
-        isinstance(node, ast.Call) and called(node) in _COPIES and stands_in(node, source.line) and id(node) in indexed
+        isinstance(node, ast.Call) and called(node) in _COPIES and source.line in lines_of(node) and id(node) in indexed
         for node in ast.walk(function)
     )
 
@@ -158,13 +150,12 @@ def use_of(source: Source, ops: Sequence[str], files: SourceFiles = OWN) -> Use:
     UNKNOWN if the source isn't available, or if the value leaves the function.
     """
     tree = files.tree_of(source.file)
-    function = function_with(tree, source) if tree else None
+    function = tree.function_at(source.function, source.line) if tree else None
     lines = (source.line,) if source.exact else source.candidates
-    if function is None or not lines:
+    if tree is None or function is None or not lines:
         return Use.UNKNOWN
-    parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     reads = (node for line in lines for node in reads_on(function, line, ops))
-    return _all_of(_becomes(node, function, parents, follow=True) for node in reads)
+    return _all_of(_becomes(tree, node, function, follow=True) for node in reads)
 
 
 def _all_of(uses: Iterator[Use]) -> Use:
@@ -175,23 +166,21 @@ def _all_of(uses: Iterator[Use]) -> Use:
     return Use.SHOWN if distinct == {Use.SHOWN} else Use.UNKNOWN
 
 
-def _becomes(node: ast.AST, function: ast.AST, parents: dict[ast.AST, ast.AST], follow: bool) -> Use:
+def _becomes(tree: SourceTree, node: ast.AST, function: ast.AST, follow: bool) -> Use:
     """Return the use of an expression's value: by the expression around it, or by the names it is assigned to."""
-    if isinstance(node, ast.Call) and called(node) in (
-        "print",
-        "range",
-    ):  # these read their argument's value themselves
+    if matched("print(...) | range(...)", node):  # these read their argument's value themselves
         return Use.SHOWN if called(node) == "print" else Use.STEERS
-    while node in parents and node is not function:
-        child, node = node, parents[node]
-        if _decides(node, child):
+    child = node
+    for outer in tree.ancestors(node):
+        if _decides(outer, child):
             return Use.STEERS
-        if isinstance(node, ast.Call) and child is not node.func and called(node) not in _KEEPS:
-            return Use.SHOWN if _shows(node) else Use.UNKNOWN
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            return _of_names(node, function, parents) if follow else Use.UNKNOWN
-        if isinstance(node, ast.stmt | ast.Lambda):
-            return Use.UNKNOWN
+        if isinstance(outer, ast.Call) and child is not outer.func and called(outer) not in _KEEPS:
+            return Use.SHOWN if _shows(outer) else Use.UNKNOWN
+        if isinstance(outer, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            return _of_names(tree, outer, function) if follow else Use.UNKNOWN
+        if isinstance(outer, ast.stmt | ast.Lambda):
+            break
+        child = outer
     return Use.UNKNOWN
 
 
@@ -208,31 +197,19 @@ def _decides(node: ast.AST, child: ast.AST) -> bool:
     return (isinstance(node, ast.Subscript) and child is node.slice) or isinstance(node, ast.Match)
 
 
-def _of_names(
-    node: ast.Assign | ast.AnnAssign | ast.AugAssign, function: ast.AST, parents: dict[ast.AST, ast.AST]
-) -> Use:
+def _of_names(tree: SourceTree, node: ast.Assign | ast.AnnAssign | ast.AugAssign, function: ast.AST) -> Use:
     """Return the use of the names that a value is assigned to; UNKNOWN for attributes and elements."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    names = [target for target in targets if isinstance(target, ast.Name) and tree.home_of(target) is function]
     if len(names) < len(targets):
         return Use.UNKNOWN
-    if any(isinstance(n, ast.Global | ast.Nonlocal) and names & set(n.names) for n in ast.walk(function)):
-        return Use.UNKNOWN
-    uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names]
-    loads = (n for n in uses if isinstance(n.ctx, ast.Load))
-    use = _all_of(_becomes(load, function, parents, follow=False) for load in loads)
-    given = [n for n in uses if isinstance(n.ctx, ast.Store) and not _is_given_a_constant(n, parents)]
+    use = _all_of(_becomes(tree, load, function, follow=False) for name in names for load in tree.loads(name))
+    given = [n for name in names for n in tree.stores(name) if not isinstance(tree.value_given(n), ast.Constant)]
     return use if use is Use.SHOWN or len(given) == len(targets) else Use.UNKNOWN
 
 
-def _is_given_a_constant(name: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Return whether a constant is assigned to the name, as in `total = 0.0`, before values are added to it."""
-    node = parents[name]
-    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-
-
 def _shows(call: ast.Call) -> bool:
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if owner is None:
+    method = matched("$owner.$name(...)", call)
+    if method is None:
         return called(call) == "print"
-    return called(call) in _SHOWS and not (isinstance(owner, ast.Name) and owner.id in _COMPUTES)
+    return method.name in _SHOWS and dotted(method.owner) not in _COMPUTES

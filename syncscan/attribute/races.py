@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.attribute.line_calls import candidates
-from syncscan.attribute.source_file import OWN, SourceFiles, at_hand
-from syncscan.attribute.source_lines import parse, path_in_program, pick, program_root
-from syncscan.facts.frames import frames_around
-from syncscan.facts.paths import Paths
-from syncscan.facts.refills import refills_of
+from syncscan.attribute.source_lines import path_in_program, program_root
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import CaptureTable, Frame, ProtectedUse
 from syncscan.model.finding import Cause, Confidence, SyncPoint
@@ -90,58 +85,22 @@ def _site(at: tuple[str, int, str]) -> tuple[str, int, str]:
     return PurePath(at[0]).name, at[1], at[2]
 
 
-def races_of(trace: Trace, files: SourceFiles = OWN) -> tuple[Race, ...]:
-    """Return the races that a dry run met, or that a recording shows, the most frequent first."""
-    return races_met(trace.info.capture) if trace.info.capture.pretended else _recorded(trace, at_hand(trace, files))
-
-
 def races_met(capture: CaptureTable) -> tuple[Race, ...]:
     """Return the races that a dry run met, the most frequent first."""
     stacks = [tuple(capture.lines.stack(number)) for number in range(len(capture.lines.stacks))]
     root = program_root(stacks or [(Frame(*record.second),) for record in capture.races])
-    lines = [(_line(r.first, root) if r.first else None, _line(r.second, root), r) for r in capture.races]
-    return _named((record.kind, first, second, record.count) for first, second, record in lines)
-
-
-def _named(
-    met: Iterable[tuple[RaceKind, RaceLine | None, RaceLine, int]], confidence: Confidence = Confidence.HIGH
-) -> tuple[Race, ...]:
     counts: Counter[tuple[object, ...]] = Counter()
     races = []
-    for kind, first, second, count in met:
+    for record in capture.races:
+        kind, second = record.kind, _line(record.second, root)
+        first = _line(record.first, root) if record.first else None
         site = (kind.value, first and (first.file, first.function), second.file, second.function)
         counts[site] += 1  # lines move, and so a second race of a function is the second one there
         name = short_id((*site, counts[site]))
-        race = Race(id=name, kind=kind, first=first, second=second, count=count, confidence=confidence, **TEXTS[kind])
+        sure = Confidence.HIGH  # a dry run sees each use of the memory
+        race = Race(id=name, kind=kind, first=first, second=second, count=record.count, confidence=sure, **TEXTS[kind])
         races.append(race)
     return tuple(sorted(races, key=lambda race: -race.count))
-
-
-def _recorded(trace: Trace, files: SourceFiles) -> tuple[Race, ...]:
-    """Return the races that a recording shows: host memory that is filled again while a copy from it still runs."""
-    refills = refills_of(trace)
-    rows = np.array([row for refill in refills for row in refill[:2]], np.int64)
-    s = trace.slices
-    stacks = [parse(names) for names in frames_around(trace, s.track[rows], s.ts[rows], s.end[rows])]
-    root = program_root(stacks)
-    lines = [_placed(trace, row, frames, root, files) for row, frames in zip(rows.tolist(), stacks, strict=True)]
-    return _named(
-        (
-            (RaceKind.WRITE_BEFORE_COPY, lines[2 * n], lines[2 * n + 1], refill.times)
-            for n, refill in enumerate(refills)
-        ),
-        Confidence.MEDIUM,
-    )
-
-
-def _placed(trace: Trace, row: int, frames: tuple[Frame, ...], root: str, files: SourceFiles) -> RaceLine:
-    """Return the line of an op in the program's innermost function: the one that calls it, if there is one alone."""
-    source = pick(frames, exact=False).user
-    if source is None:
-        names = trace.cached(Paths).to(row).names
-        return RaceLine("", 0, " > ".join((*names.scopes, *names.ops)))
-    lines = candidates(source, (trace.name(row),), "", files)
-    return _line((source.file, lines[0] if len(lines) == 1 else source.line, source.function), root)
 
 
 def _line(at: tuple[str, int, str], root: str) -> RaceLine:

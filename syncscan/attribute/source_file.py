@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import stat
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +14,7 @@ from msgspec.structs import replace
 from syncscan.errors import UsageError
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.trace import Trace
+from syncscan.source.tree import SourceTree, lines_of, tree_of
 
 MAX_BYTES = 4_000_000
 """Size limit of source files; larger files aren't read."""
@@ -99,10 +98,10 @@ class SourceFiles(msgspec.Struct, frozen=True):
         except (OSError, ValueError, SyntaxError):  # deleted meanwhile, or no such encoding
             return None
 
-    def tree_of(self, file: str) -> ast.Module | None:
+    def tree_of(self, file: str) -> SourceTree | None:
         """Return None if the file isn't available or isn't Python."""
         text = self.text_of(file)
-        return None if text is None else _parse(text)
+        return None if text is None else tree_of(text)
 
     def excerpt(self, source: Source, recorded_ns: int = 0) -> Excerpt | None:
         """Return the flagged line with the lines around it.
@@ -112,8 +111,10 @@ class SourceFiles(msgspec.Struct, frozen=True):
         """
         lines = (source.line,) if source.exact else source.candidates
         text = self.text_of(source.file) if lines else None
-        tree = None if text is None else _parse(text)
-        if text is None or tree is None or not (source.function.startswith("<") or function_with(tree, source)):
+        tree = None if text is None else tree_of(text)
+        if text is None or tree is None:
+            return None
+        if not source.function.startswith("<") and not tree.function_at(source.function, source.line):
             return None
         marked = tuple(line for line in lines if line - lines[0] < MOST_LINES - 2 * AROUND)
         first = max(1, marked[0] - AROUND)
@@ -160,10 +161,10 @@ def kept_sources(sources: Iterable[Source], files: SourceFiles = OWN) -> dict[st
             continue
         lines = text.split("\n")
         blank = blanked.setdefault(source.file, [_comment(line) for line in lines])
-        if function := function_with(tree, source):
-            first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-            for number, line in enumerate(lines[first - 1 : function.end_lineno], first):
-                blank[number - 1] = line[: function.col_offset].lstrip() + line[function.col_offset :]
+        if function := tree.function_at(source.function, source.line):
+            for number in lines_of(function):
+                line, indent = lines[number - 1], function.col_offset
+                blank[number - 1] = line[:indent].lstrip() + line[indent:]
     return {file: "\n".join(lines) for file, lines in blanked.items() if any(lines)}
 
 
@@ -171,27 +172,6 @@ def _comment(line: str) -> str:
     """Return the `# syncscan:` comment of a line, behind a placeholder for code; empty without a comment."""
     before, mark, directive = line.partition("# syncscan:")
     return ("0  " if before.strip() else "") + mark + directive if mark else ""
-
-
-def function_with(tree: ast.Module, source: Source) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """Return the innermost function of this name around the line, its decorators included."""
-    innermost = None
-    for node in functions_of(tree):
-        if node.name == source.function:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if first <= source.line <= (node.end_lineno or node.lineno):
-                innermost = node
-    return innermost
-
-
-@lru_cache(maxsize=64)
-def functions_of(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
-    """Return every function of a file, outer functions first; only statements can hold one."""
-    statements: list[Any] = [tree]
-    for node in statements:
-        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
-            statements += getattr(node, part, ())
-    return tuple(node for node in statements if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _readable(path: Path) -> bool:
@@ -207,14 +187,6 @@ def _read(path: Path, written_ns: int) -> str:
     """Return the text; `written_ns` is part of the cache's key, so a file that changed is read again."""
     with tokenize.open(path) as file:  # in its declared encoding
         return file.read()
-
-
-@lru_cache(maxsize=64)
-def _parse(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 MOST = 200

@@ -7,15 +7,17 @@ or a class of the file that is a module. Anything else is none: a name alone say
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
 
 from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Finding
 from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import Trace
-from syncscan.source.code_pattern import stands_in
+from syncscan.source.code_pattern import matched
+from syncscan.source.modules import Modules
+from syncscan.source.names import called, dotted
+from syncscan.source.tree import Function, Loop, SourceTree, contexts_of, lines_of, walk_own
 
 _OF_MODULES = frozenset("parameters named_parameters state_dict load_state_dict eval train zero_grad".split())
 """Methods that a network has and little else: `loader.dataset.train` is an attribute, and not called."""
@@ -23,13 +25,8 @@ _SAME_MEMORY = frozenset("detach detach_ view reshape squeeze unsqueeze transpos
 """Methods that may return a tensor in the memory of the one that they are called on."""
 _STORES = frozenset("append extend appendleft add put".split())
 """Methods of containers that store their argument."""
-_Loop = ast.For | ast.AsyncFor | ast.While
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-class Place(NamedTuple):
-    file: str
-    line: int
+_NameAt = tuple[str, int]
+"""A dotted name, and its line."""
 
 
 def in_source(trace: Trace, findings: Sequence[Finding], files: SourceFiles = OWN) -> tuple[Obstacle, ...]:
@@ -38,217 +35,149 @@ def in_source(trace: Trace, findings: Sequence[Finding], files: SourceFiles = OW
     Where capture doesn't say where the steps are, the lines of the findings do.
     """
     seen = dict[ObstacleKind, Obstacle]()
-    for place in _places(trace, findings):
-        tree = files.tree_of(place.file)
-        if tree is None:
-            continue
-        networks = _networks(tree)
-        places = (
-            (ObstacleKind.OUTPUTS, _kept(tree, networks, place.line)),
-            (ObstacleKind.INFERENCE_MODE, _inference(tree, networks)),
-        )
-        for kind, at in places:
-            if at is not None:
-                name, line = at
-                where = f"`{name}`, {PurePath(place.file.replace(chr(92), '/')).name}:{line}"
-                seen.setdefault(kind, Obstacle(kind, 1, where=where))
+    for file, line in _places(trace, findings):
+        if tree := files.tree_of(file):
+            program = _Program(tree)
+            for kind, at in (
+                (ObstacleKind.OUTPUTS, program.surviving_output(line)),
+                (ObstacleKind.INFERENCE_MODE, program.inference()),
+            ):
+                if at is not None:
+                    where = f"`{at[0]}`, {PurePath(file.replace(chr(92), '/')).name}:{at[1]}"
+                    seen.setdefault(kind, Obstacle(kind, 1, where=where))
     return tuple(seen.values())
 
 
-def _places(trace: Trace, findings: Sequence[Finding]) -> list[Place]:
+def _places(trace: Trace, findings: Sequence[Finding]) -> list[tuple[str, int]]:
     """Return a line in each loop that the steps may be rounds of: as capture saw it, else as syncs' lines have it."""
     run = trace.info.capture.run
     if run is not None and run.loop is not None:
-        return [Place(run.loop.file, run.loop.last)]
+        return [(run.loop.file, run.loop.last)]
     sources = (f.source for f in findings if f.owner == "user")
-    return list(dict.fromkeys(Place(s.file, s.line) for s in sources if s and s.exact))
+    return list(dict.fromkeys((s.file, s.line) for s in sources if s and s.exact))
 
 
-def _networks(tree: ast.Module) -> frozenset[str]:
-    """Return the names and attributes, as they are written, that are networks."""
-    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _is_module(node)}
-    networks = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_MODULES:
-            networks.add(_name(node.func.value))
-        elif isinstance(node, ast.Assign) and _makes_network(node.value, classes):
-            networks.update(map(_name, node.targets))
-    return frozenset(networks - {"", "self", "optimizer"})
+class _Program:
+    """The networks of one file, and what it does with them."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        self._tree = tree
+        modules, networks = Modules(tree), set[str]()
+        for node in tree.nodes:
+            if (method := matched("$network.$name(...)", node)) and method.name in _OF_MODULES:
+                networks.add(dotted(method.network))
+            elif isinstance(node, ast.Assign) and modules.makes(node.value, lambda name: False):
+                networks.update(map(dotted, node.targets))
+        self._networks = networks - {"", "self", "optimizer"}
+
+    def surviving_output(self, line: int) -> _NameAt | None:
+        """Return an output that a loop around a line keeps from round to round; None without one."""
+        for loop in reversed([node for node in self._tree.nodes if isinstance(node, Loop) and line in lines_of(node)]):
+            if any(name in self._networks for name, _ in _calls(loop)):
+                outputs = self._outputs(loop)
+                return _carried(loop, outputs) or self._stored(loop, outputs)
+        return None
+
+    def _outputs(self, loop: Loop) -> dict[str, int]:
+        """Return the names that a loop gives last what a network returned, or what is in its memory, with the line."""
+        outputs = dict[str, int]()
+        for node in sorted(_assignments(loop), key=lambda node: node.lineno):
+            for name in _given(node):
+                outputs.pop(name, None)
+                if self._is_output(node.value, outputs):
+                    outputs[name] = node.lineno
+        return outputs
+
+    def _is_output(self, value: ast.expr, outputs: Container[str]) -> bool:
+        """Return whether an expression is what a network's call returned, a part of it, or in the same memory."""
+        if name := dotted(value):
+            return name in outputs
+        if isinstance(value, ast.Subscript | ast.Attribute):
+            return self._is_output(value.value, outputs)
+        method = matched("$tensor.$name(...)", value)
+        if method and method.name in _SAME_MEMORY:
+            return self._is_output(method.tensor, outputs)
+        return isinstance(value, ast.Call) and dotted(value.func) in self._networks
+
+    def _stored(self, loop: Loop, outputs: Container[str]) -> _NameAt | None:
+        """Return a container that is filled with outputs, and that no round begins anew."""
+        fresh = {name for node in _assignments(loop) for name in _given(node)}
+        for node in walk_own(loop):
+            put = matched("$container.$name(...)", node)
+            container = dotted(put.container) if put and put.name in _STORES else ""
+            given = node.args if isinstance(node, ast.Call) and container and container not in fresh else ()
+            if any(self._is_output(value, outputs) for value in given):
+                return container, node.lineno  # type: ignore[attr-defined]
+        return None
+
+    def inference(self) -> _NameAt | None:
+        """Return a network that is trained and called in inference mode too, and the line of that call."""
+        regions = [node for node in self._tree.nodes if any(map(_is_inference_mode, contexts_of(node)))]
+        trained = [at for at in self._called_beside_backward(regions) if at[0] in self._networks]
+        for name, line in (at for region in regions for at in _calls(region, ast.walk)):
+            if any(other == name and self._is_one(name, line, at) for other, at in trained):
+                return name, line
+        return None
+
+    def _called_beside_backward(self, regions: Sequence[ast.AST]) -> Iterator[_NameAt]:
+        """Yield what functions that also run a backward pass call outside of these regions."""
+        for scope in (self._tree.tree, *self._tree.functions):
+            calls = list(_calls(scope, _walk_body))
+            if any(name.endswith(".backward") for name, _ in calls):
+                yield from (at for at in calls if not any(at[1] in lines_of(region) for region in regions))
+
+    def _is_one(self, name: str, *lines: int) -> bool:
+        """Return whether a name in two lines may be one network: not where functions each have it of their own.
+
+        What one function has, another one has too if it is called there.
+        """
+        around = [[f for f in self._tree.functions if line in lines_of(f)] for line in lines]
+        owners = [next((f for f in those if name in _local(f)), None) for those in around]
+        owner = owners[0] or owners[1]
+        if owner is None or None not in owners:
+            return owners[0] is owners[1]
+        inside = around[1 if owners[0] else 0][-1:]
+        names = {function.rpartition(".")[2] for function, _ in _calls(owner, ast.walk)}
+        return any(function.name in names for function in inside)
 
 
-def _is_module(node: ast.ClassDef) -> bool:
-    return any(_name(base).rpartition(".")[2] in ("Module", "LightningModule") for base in node.bases)
+def _walk_body(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is in a function or module, without inner functions and classes."""
+    for child in ast.iter_child_nodes(scope):
+        if not isinstance(child, Function | ast.ClassDef | ast.Lambda):
+            yield from walk_own(child)
 
 
-def _makes_network(value: ast.expr, classes: set[str]) -> bool:
-    """Return whether an expression makes a network: `nn.Linear(…)`, `Net().to(device)`, `torch.compile(…)`."""
-    while isinstance(value, ast.Call):
-        called = _name(value.func)
-        if called in classes or called.startswith(("nn.", "torch.nn.")) or called == "torch.compile":
-            return not called.startswith(
-                ("nn.functional", "torch.nn.functional", "nn.Parameter", "nn.init", "nn.utils")
-            )
-        value = value.func.value if isinstance(value.func, ast.Attribute) else ast.Constant(None)
-    return False
+def _calls(node: ast.AST, walk: Callable[[ast.AST], Iterable[ast.AST]] = walk_own) -> Iterator[_NameAt]:
+    return ((dotted(n.func) or f"?.{called(n)}", n.lineno) for n in walk(node) if isinstance(n, ast.Call))
 
 
-def _name(node: ast.AST) -> str:
-    """Return a name or a chain of attributes as it is written, else nothing."""
-    if isinstance(node, ast.Attribute):
-        owner = _name(node.value)
-        return f"{owner}.{node.attr}" if owner else ""
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-# outputs that outlive a call
-
-
-def _kept(tree: ast.Module, networks: frozenset[str], line: int) -> tuple[str, int] | None:
-    """Return name and line of an output that a loop around a line keeps from round to round; None without one."""
-    loops = [node for node in ast.walk(tree) if isinstance(node, _Loop) and stands_in(node, line)]
-    for loop in reversed(loops):
-        if any(isinstance(node, ast.Call) and _name(node.func) in networks for node in _inside(loop)):
-            outputs = _outputs(loop, networks)
-            return _carried(loop, outputs) or _stored(loop, outputs, networks)
-    return None
-
-
-def _outputs(loop: _Loop, networks: frozenset[str]) -> dict[str, int]:
-    """Return the names to which a loop gives last what a network returned, or what is in its memory, with the line."""
-    given = dict[str, int]()
-    for node in sorted(_statements(loop), key=lambda node: node.lineno):
-        for name in _given(node):
-            given.pop(name, None)
-            if _is_output(node.value, networks, given):
-                given[name] = node.lineno
-    return given
-
-
-def _statements(loop: _Loop) -> Iterator[ast.Assign]:
-    return (node for node in _inside(loop) if isinstance(node, ast.Assign))
-
-
-def _inside(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all within it, without inner functions and classes."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, _Function | ast.ClassDef | ast.Lambda):
-            yield from _inside(child)
+def _assignments(node: ast.AST) -> Iterator[ast.Assign]:
+    return (n for n in walk_own(node) if isinstance(n, ast.Assign))
 
 
 def _given(node: ast.Assign) -> Iterator[str]:
     for target in node.targets:
         parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-        yield from filter(None, map(_name, parts))
+        yield from filter(None, map(dotted, parts))
 
 
-def _is_output(value: ast.expr, networks: frozenset[str], outputs: Iterable[str]) -> bool:
-    """Return whether an expression is what a network's call returned, a part of it, or in the same memory."""
-    if isinstance(value, ast.Subscript | ast.Attribute) and not _name(value):
-        return _is_output(value.value, networks, outputs)
-    if isinstance(value, ast.Call):
-        if isinstance(value.func, ast.Attribute) and value.func.attr in _SAME_MEMORY:
-            return _is_output(value.func.value, networks, outputs)
-        return _name(value.func) in networks
-    return _name(value) in outputs
-
-
-def _carried(loop: _Loop, outputs: dict[str, int]) -> tuple[str, int] | None:
-    """Return an output that a round reads before it has one of its own: the last round's."""
+def _carried(loop: Loop, outputs: dict[str, int]) -> _NameAt | None:
+    """Return an output that a round reads before it has one of its own, by a line above or its value."""
+    uses = [node for node in walk_own(loop) if isinstance(node, ast.Name | ast.Attribute)]
     for name, line in outputs.items():
-        uses = [node for node in _inside(loop) if isinstance(node, ast.Name | ast.Attribute) and _name(node) == name]
-        loads = [node.lineno for node in uses if isinstance(node.ctx, ast.Load)]
-        stores = [node.lineno for node in uses if isinstance(node.ctx, ast.Store)]
-        if loads and min(loads) <= min(stores) and _reads_first(loop, name, min(stores)):
+        first = min(n.lineno for n in uses if dotted(n) == name and isinstance(n.ctx, ast.Store))
+        values = [node.value for node in _assignments(loop) if node.lineno == first]
+        reads = [n for n in uses if n.lineno < first] + [n for value in values for n in walk_own(value)]
+        if any(dotted(node) == name for node in reads):
             return name, line
     return None
 
 
-def _reads_first(loop: _Loop, name: str, line: int) -> bool:
-    """Return whether a name is read before the line that gives it a value first, or by the value in that line."""
-    before = (node for node in _inside(loop) if isinstance(node, ast.Name | ast.Attribute) and node.lineno < line)
-    if any(_name(node) == name for node in before):
-        return True
-    values = (node.value for node in _statements(loop) if node.lineno == line)
-    return any(_name(node) == name for value in values for node in _inside(value))
-
-
-def _stored(loop: _Loop, outputs: dict[str, int], networks: frozenset[str]) -> tuple[str, int] | None:
-    """Return a container that is filled with outputs, and that no round begins anew."""
-    fresh = {name for node in _statements(loop) for name in _given(node)}
-    for node in _inside(loop):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORES):
-            continue
-        container = _name(node.func.value)
-        if container and container not in fresh and any(_is_output(arg, networks, outputs) for arg in node.args):
-            return container, node.lineno
-    return None
-
-
-# inference mode
-
-
-def _inference(tree: ast.Module, networks: frozenset[str]) -> tuple[str, int] | None:
-    """Return a network that is trained and called in inference mode too, and the line of that call."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-    regions = list(_regions(tree))
-    trained = [(name, line) for name, line in _called_beside_backward(tree, functions, regions) if name in networks]
-    for region in regions:
-        for call in (node for node in ast.walk(region) if isinstance(node, ast.Call)):
-            name = _name(call.func)
-            lines = (line for called, line in trained if called == name)
-            if any(_is_one(functions, name, call.lineno, line) for line in lines):
-                return name, call.lineno
-    return None
-
-
-def _is_one(functions: Sequence[ast.stmt], name: str, *lines: int) -> bool:
-    """Return whether a name in two lines may be one network: not where functions each have it of their own.
-
-    What one function has, another one has too if it is called there.
-    """
-    around = [[node for node in functions if stands_in(node, line)] for line in lines]
-    owners = [next((node for node in those if name in _local(node)), None) for those in around]
-    if owners[0] is owners[1] or None not in owners:
-        return owners[0] is owners[1]
-    owner = owners[0] or owners[1]
-    called = around[1 if owners[0] else 0][-1:]
-    calls = (node for node in ast.walk(owner or ast.Pass()) if isinstance(node, ast.Call))
-    return any(_name(call.func).rpartition(".")[2] == getattr(node, "name", "") for call in calls for node in called)
-
-
-def _local(function: ast.stmt) -> frozenset[str]:
-    nodes = (n for child in ast.iter_child_nodes(function) for n in _inside_of(child) if isinstance(n, ast.Assign))
+def _local(function: ast.AST) -> frozenset[str]:
+    nodes = (n for n in _walk_body(function) if isinstance(n, ast.Assign))
     return frozenset(name for node in nodes for name in _given(node))
 
 
-def _regions(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Yield the statements and functions that run in inference mode."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With | ast.AsyncWith):
-            modes = [item.context_expr for item in node.items]
-        else:
-            modes = node.decorator_list if isinstance(node, _Function) else []
-        if any(_is_inference_mode(mode) for mode in modes):
-            yield node  # type: ignore[misc]
-
-
 def _is_inference_mode(mode: ast.expr) -> bool:
-    called = mode.func if isinstance(mode, ast.Call) else mode
-    off = isinstance(mode, ast.Call) and any(isinstance(a, ast.Constant) and a.value is False for a in mode.args)
-    return _name(called).rpartition(".")[2] == "inference_mode" and not off
-
-
-def _called_beside_backward(
-    tree: ast.Module, functions: Sequence[ast.stmt], regions: Sequence[ast.stmt]
-) -> Iterator[tuple[str, int]]:
-    """Yield name and line of what functions that also run a backward pass call outside of these regions."""
-    for scope in (tree, *functions):
-        calls = [n for child in ast.iter_child_nodes(scope) for n in _inside_of(child) if isinstance(n, ast.Call)]
-        if any(isinstance(n.func, ast.Attribute) and n.func.attr == "backward" for n in calls):
-            outside = (n for n in calls if not any(stands_in(region, n.lineno) for region in regions))
-            yield from ((_name(n.func), n.lineno) for n in outside)
-
-
-def _inside_of(node: ast.AST) -> Iterator[ast.AST]:
-    return iter(()) if isinstance(node, _Function | ast.ClassDef | ast.Lambda) else _inside(node)
+    return called(mode) == "inference_mode" and not matched("$mode(False)", mode)

@@ -46,7 +46,7 @@ def lines_table(recording: RecordedWaits) -> Json:
         listed = list(stack)
         numbers = tuple(frames[named(file), line, function] for file, line, function in listed)
         for index, (file, line, _) in zip(numbers, in_network(listed), strict=False):
-            if index not in looped and loops.repeats(file, line):
+            if index not in looped and loops[file].repeats(line):
                 looped.add(index)
         return stacks[numbers]
 

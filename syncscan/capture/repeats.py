@@ -24,7 +24,7 @@ from syncscan.capture.rounds import Rounds, can_watch
 from syncscan.capture.stack_frames import of_program, outward
 from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 LOOK_S = 0.1
 """Interval between looks at the main thread; a look takes some 50 µs."""
@@ -136,20 +136,20 @@ class Repeats:
             return self._count_loops(around)
         return self._count_module() if self._modules else False
 
-    def _around(self) -> list[tuple[CodeType, Loop]]:
+    def _around(self) -> list[tuple[CodeType, LoopLines]]:
         """Return the loops that contain most of the last samples, outermost first."""
-        held: Counter[tuple[int, CodeType, Loop]] = Counter()
+        held: Counter[tuple[int, CodeType, LoopLines]] = Counter()
         for stack in self._looks:
             held.update(
                 (depth, code, loop)
                 for depth, (code, line) in enumerate(stack)
                 if package_of(code.co_filename) not in ("torch", "triton", "python")
-                for loop in self._loops.around(code.co_filename, line)
+                for loop in self._loops[code.co_filename].around(line)
             )
         most = [key for key, count in held.items() if count >= HELD * len(self._looks)]
         return [(code, loop) for _, code, loop in sorted(most, key=lambda key: (key[0], key[2].first, -key[2].last))]
 
-    def _count_loops(self, around: Sequence[tuple[CodeType, Loop]]) -> bool:
+    def _count_loops(self, around: Sequence[tuple[CodeType, LoopLines]]) -> bool:
         counts = [0] * len(around)
 
         def count(number: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from syncscan.capture.stack_frames import line_of
 from syncscan.capture.unseen import unseen
-from syncscan.source.loops import Loop
+from syncscan.source.loops import LoopLines
 
 NAME = "syncscan"
 _NUMBERS = (4, 3, 2, 5)
@@ -34,7 +34,7 @@ class Rounds:
     What that raises is raised in the loop.
     """
 
-    def __init__(self, loops: Sequence[tuple[CodeType, Loop]], ended: Callable[[int], None]) -> None:
+    def __init__(self, loops: Sequence[tuple[CodeType, LoopLines]], ended: Callable[[int], None]) -> None:
         self._loops, self._ended = loops, ended
         self._heads: dict[tuple[int, int, int], int] = {}
         self._number = -1

@@ -24,7 +24,7 @@ from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_progra
 from syncscan.capture.ticks import NotSampled, Row, Ticks
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
 from syncscan.facts.rhythm import median, period_of
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 RATE = 29
 """Samples per second while nothing else is sampled: below 0.2 % of a step."""
@@ -206,7 +206,7 @@ class RunWatch:
             total += len(inside) * median(inside) if inside else 0.0
         return round(total / 1e3, 1)
 
-    def _loop(self, depth: int, loop: Loop) -> Json:
+    def _loop(self, depth: int, loop: LoopLines) -> Json:
         code = self._path[depth][0]
         return {"file": naming()(code.co_filename), "function": name_of(code), "first": loop.first, "last": loop.last}
 
@@ -238,7 +238,7 @@ class KnownRun(NamedTuple):
     samples: list[Sample]
     counts: list[bool]
     phases: list[SeenPhase]
-    around: tuple[int, Loop] | None
+    around: tuple[int, LoopLines] | None
 
 
 def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:

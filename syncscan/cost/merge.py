@@ -88,7 +88,6 @@ def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, ste
         when_fine=d.when_fine,
         occurrences=tuple(group),
         do=d.do,
-        intended=d.intended,
         removal=d.removal,
         path=w.path,
     )
@@ -132,12 +131,12 @@ def _with_name(trace: Trace, finding: Finding, names: dict[int, str]) -> Finding
         if reads < LEAST_KNOWN:
             return finding
         title = f"{reads} reads of the same value: read it once"
-        return replace(finding, title=title, once=True, fix=f"{_ONCE} {finding.fix}")
+        return replace(finding, title=title, fix=f"{_ONCE} {finding.fix}")
     counts = {len(step) for step in steps}
     if not trace.steps or len(counts) > 1 or min(counts) < LEAST or not _may_be_one_value(finding):
         return finding
     title = f"{finding.title}, {min(counts)} times at one line: read it once if the value is the same"
-    return replace(finding, title=title, once=True, fix=f"{_IF} {finding.fix}")
+    return replace(finding, title=title, fix=f"{_IF} {finding.fix}")
 
 
 def _may_be_one_value(finding: Finding) -> bool:

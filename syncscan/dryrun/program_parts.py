@@ -12,7 +12,7 @@ from syncscan.dryrun.call_paths import CallPath, CallPaths, WaitOnThread
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, name_of, phases_of, rounds_of
 from syncscan.model.libraries import in_package
 from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 MOST_PHASES = 16
 _CONTAINERS = "torch/nn/modules/container.py"
@@ -110,7 +110,7 @@ def _steps(phase: SeenPhase, paths: CallPaths) -> Iterator[int]:
     yield from sorted(step for step in times if 0 <= step < len(paths.ends) - 1)
 
 
-def _goes_round(before: CallPath, now: CallPath, round_loop: tuple[CodeType, Loop], loops: Loops) -> bool:
+def _goes_round(before: CallPath, now: CallPath, round_loop: tuple[CodeType, LoopLines], loops: Loops) -> bool:
     """Return whether a loop began another round between two waits.
 
     Where the program went back, or came to the same instruction again, the innermost loop around both did that.
@@ -125,12 +125,12 @@ def _goes_round(before: CallPath, now: CallPath, round_loop: tuple[CodeType, Loo
         return False
     for k in range(at, depth, -1):
         file = now[k][0].co_filename
-        around = [] if in_package(file, _CONTAINERS) else loops.around(file, now[k][1])
+        around = [] if in_package(file, _CONTAINERS) else loops[file].around(now[k][1])
         if any(loop.holds(before[k][1]) for loop in around):
             return False
-    around = [loop for loop in loops.around(round_loop[0].co_filename, now[depth][1]) if loop.holds(before[depth][1])]
+    around = [loop for loop in loops[round_loop[0].co_filename].around(now[depth][1]) if loop.holds(before[depth][1])]
     return around[-1:] == [round_loop[1]]
 
 
-def _depth(path: CallPath, own: tuple[CodeType, Loop]) -> int | None:
+def _depth(path: CallPath, own: tuple[CodeType, LoopLines]) -> int | None:
     return next((k for k, (code, line, _) in enumerate(path) if code is own[0] and own[1].holds(line)), None)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from syncscan.capture.optimizer_hook import has_optimizer
 from syncscan.capture.stack_frames import line_of
 from syncscan.model.libraries import package_of
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 ENOUGH = 3
 """Rounds of a loop that is repeated."""
@@ -67,7 +67,7 @@ class RepeatedLoop(NamedTuple):
     """A loop of a function, whose rounds are the steps of a program."""
 
     code: CodeType
-    loop: Loop
+    loop: LoopLines
 
 
 class ProgramRounds:
@@ -83,7 +83,7 @@ class ProgramRounds:
         self._ops, self._chosen, self._round_began = ops, chosen, round_began
         self._layer = importlib.import_module("torch").nn.Module._call_impl.__code__
         self._loops = Loops()
-        self._around: dict[tuple[int, int], tuple[CodeType, list[Loop]]] = {}
+        self._around: dict[tuple[int, int], tuple[CodeType, list[LoopLines]]] = {}
         self._returns: dict[tuple[int, int, int], tuple[CodeType, RepeatedLoop | None]] = {}
         self._frames = RunningFrames()
         self._rounds: Counter[RepeatedLoop] = Counter()
@@ -142,12 +142,12 @@ class ProgramRounds:
             self._returns[key] = code, RepeatedLoop(code, loops[-1]) if loops else None
         return self._returns[key][1]
 
-    def _loops_around(self, code: CodeType, instruction: int) -> list[Loop]:
+    def _loops_around(self, code: CodeType, instruction: int) -> list[LoopLines]:
         """Return the loops of a function around an instruction, outermost first; torch's and Python's don't count."""
         key = id(code), instruction
         if key not in self._around:
             own = package_of(code.co_filename) not in ("torch", "triton", "python")
-            loops = self._loops.around(code.co_filename, line_of(code, instruction)) if own else []
+            loops = self._loops[code.co_filename].around(line_of(code, instruction)) if own else []
             self._around[key] = code, [loop for loop in loops if loop.first >= code.co_firstlineno]
         return self._around[key][1]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from syncscan.dryrun.call_paths import CallPath, CallPaths
 from syncscan.model.libraries import in_package
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 Holds = Callable[[CallPath], bool]
 """Tells whether a path leads into what the steps repeat."""
@@ -83,14 +83,14 @@ def _loop_of_steps(paths: CallPaths) -> Holds | None:
     return None
 
 
-def _around(path: CallPath, loops: Loops) -> Iterator[tuple[int, Loop]]:
+def _around(path: CallPath, loops: Loops) -> Iterator[tuple[int, LoopLines]]:
     """Yield the loops around a path with the place of their function in it, outermost first; torch's own left out."""
     for depth, (code, line, _) in enumerate(path):
         if not in_package(code.co_filename, "torch"):
-            yield from ((depth, loop) for loop in loops.around(code.co_filename, line))
+            yield from ((depth, loop) for loop in loops[code.co_filename].around(line))
 
 
-def _within(outer: CallPath, depth: int, loop: Loop) -> Holds:
+def _within(outer: CallPath, depth: int, loop: LoopLines) -> Holds:
     def holds(path: CallPath) -> bool:
         if len(path) <= depth or path[:depth] != outer[:depth] or path[depth][0] is not outer[depth][0]:
             return False

@@ -41,7 +41,7 @@ def of_process(trace: Trace, pid: str) -> Trace:
     is_own = np.array([track.pid == pid for track in trace.tracks], np.bool_)
     s = trace.slices
     chosen = np.where(trace.is_category(*HOST), is_own[s.track], True)
-    chosen[trace.device_rows] = _launched_by(trace, pid)
+    chosen[trace.device_rows] = launched_by(trace, pid)
     number = np.cumsum(chosen) - 1
     parent = np.where(s.parent[chosen] == NONE, NONE, number[s.parent[chosen]])
     columns = {name: getattr(s, name)[chosen] for name in Slices.__struct_fields__}
@@ -75,7 +75,7 @@ def _pids(trace: Trace, rows: Int64) -> Texts:
     return found
 
 
-def _launched_by(trace: Trace, pid: str) -> Bool:
+def launched_by(trace: Trace, pid: str) -> Bool:
     """Return a mask over `device_rows` of the work that this process launched."""
     calls, device = trace.device_calls, trace.slices.device[trace.device_rows]
     linked = calls != NONE

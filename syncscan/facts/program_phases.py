@@ -21,7 +21,7 @@ from typing import NamedTuple
 from syncscan.facts.rhythm import median
 from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 INSIDE = 0.8
 """Least fraction of ordinary steps' samples inside the loop whose rounds are the steps."""
@@ -105,7 +105,7 @@ class WatchedSteps(NamedTuple):
 
 def phases_of(
     course: WatchedSteps, samples: Sequence[Sample], loops: Loops
-) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
+) -> tuple[list[SeenPhase], tuple[int, LoopLines] | None]:
     """Return the phases, longest first, and the loop whose iterations are the steps (None without one).
 
     Samples are all of the run; those of steps that don't count only say where phases lie. The loop comes with the place
@@ -170,7 +170,7 @@ class _StepNumbers:
         for (code, line), (other, at) in zip(path, sample.stack, strict=False):
             if code is not other:
                 return True
-            around = () if in_package(code.co_filename, "torch") else loops.around(code.co_filename, line)
+            around = () if in_package(code.co_filename, "torch") else loops[code.co_filename].around(line)
             inside = (k for k in around if entered is None or code is not entered[0] or not k.holds(entered[1]))
             if any(loop.holds(at) for loop in inside):
                 return False
@@ -221,7 +221,7 @@ class _Branch(NamedTuple):
 _ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
 
 
-def _steps_loop(steps: _StepNumbers, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
+def _steps_loop(steps: _StepNumbers, samples: Sequence[Sample], loops: Loops) -> tuple[int, LoopLines] | None:
     """Return the innermost loop around a step's end that holds most of the ordinary steps' samples."""
     path = steps.course.path
     ordinary = [sample for sample in samples if steps.ordinary(sample.at)]
@@ -230,21 +230,23 @@ def _steps_loop(steps: _StepNumbers, samples: Sequence[Sample], loops: Loops) ->
         code, line = path[depth]
         if in_package(code.co_filename, "torch"):
             continue
-        for loop in reversed(loops.around(code.co_filename, line)):
+        for loop in reversed(loops[code.co_filename].around(line)):
             held = sum(s.ns for s in ordinary if _in_loop(path, s.stack, depth, loop))
             if total_ns == 0 or held >= INSIDE * total_ns:
                 return depth, loop
     return None
 
 
-def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop: Loop) -> bool:
+def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop: LoopLines) -> bool:
     if len(stack) <= depth or stack[:depth] != path[:depth]:
         return False
     code, line = stack[depth]
     return code is path[depth][0] and loop.holds(line)
 
 
-def _branch(course: WatchedSteps, stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> _Branch:
+def _branch(
+    course: WatchedSteps, stack: tuple[Frame, ...], around: tuple[int, LoopLines] | None, loops: Loops
+) -> _Branch:
     """Return where the stack leaves the path, and whether that is in the steps' loop."""
     path, depth = course.path, 0
     while depth < min(len(path), len(stack)) and stack[depth] == path[depth]:
@@ -257,20 +259,20 @@ def _branch(course: WatchedSteps, stack: tuple[Frame, ...], around: tuple[int, L
             return _ON_THE_WAY
     code, line = stack[depth]
     outside = around is not None and not _in_loop(path, stack, around[0], around[1])
-    own = loops.around(code.co_filename, line)
+    own = loops[code.co_filename].around(line)
     branch_loops = [loop for loop in own if not loop.holds(path[depth][1])]
     place = (
         PhaseLines(code, branch_loops[0].first, branch_loops[0].last) if branch_loops else PhaseLines(code, line, line)
     )
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
-    chosen = loops.chosen(code.co_filename, line, path[depth][1])
+    chosen = loops[code.co_filename].chosen(line, path[depth][1])
     kind = kind_of(stack[depth + 1 :])
     if kind is PhaseKind.OTHER and course.complete:  # what doesn't wait has no sample: its calls alone show it
-        kind = written_kind(loops.calls(code.co_filename, place.first, place.last))
+        kind = written_kind(loops[code.co_filename].calls(place.first, place.last))
     return _Branch(outside, chosen, place, callee, kind)
 
 
-def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
+def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, LoopLines] | None, loops: Loops) -> SeenPhase:
     """Return the phase of these samples: its kind by most of them, its lines by most of its time."""
     took: Counter[_Branch] = Counter()
     kinds: Counter[PhaseKind] = Counter()
@@ -300,7 +302,7 @@ def _is_prediction(stack: Sequence[Frame], place: PhaseLines, loops: Loops) -> b
     if not any(in_package(code.co_filename, _MODULE) for code, _ in inside):
         return False
     files = ((code.co_filename, line) for code, line in inside if not in_package(code.co_filename, "torch"))
-    return any(loops.trains_nothing(file, line) for file, line in files)
+    return any(loops[file].trains_nothing(line) for file, line in files)
 
 
 def _first_batches(groups: dict[object, list[Sample]], samples: list[Sample], steps: _StepNumbers) -> None:
@@ -403,9 +405,9 @@ def _own_line(stack: Sequence[Frame]) -> Frame:
     return next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
 
 
-def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
+def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, LoopLines] | None:
     """Return the outermost loop of a phase's own that holds most of it, with its function; None without one."""
-    held: Counter[tuple[int, CodeType, Loop]] = Counter()
+    held: Counter[tuple[int, CodeType, LoopLines]] = Counter()
     for sample in phase.samples:
         for key in _own_loops(phase.place, sample.stack, loops):
             held[key] += sample.ns
@@ -416,14 +418,14 @@ def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
     return code, loop
 
 
-def _own_loops(place: PhaseLines, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
+def _own_loops(place: PhaseLines, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, LoopLines]]:
     """Return the loops around a sample from the phase's lines inward, each with its depth."""
     begin = next((k for k, (code, line) in enumerate(stack) if _at(place, code, line)), len(stack))
     held = set()
     for depth, (code, line) in enumerate(stack[begin:]):
         if package_of(code.co_filename) in ("torch", "python"):
             continue
-        for loop in loops.around(code.co_filename, line):
+        for loop in loops[code.co_filename].around(line):
             if depth or (place.first <= loop.first and loop.last <= place.last):
                 held.add((depth, code, loop))
     return held

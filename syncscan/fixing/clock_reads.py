@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
-from syncscan.source.code_pattern import called
+from syncscan.source.names import called
 
 _CLOCKS = frozenset(
     "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "

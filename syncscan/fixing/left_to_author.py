@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import WaitingLine
-from syncscan.fixing.program_file import File, Function
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left
 from syncscan.rules.pages import FOLDER
+from syncscan.source.tree import Function
 
 _UNHANDLED = "no rewrite is certain to keep the results here"
 
@@ -61,10 +62,8 @@ def runs_once(file: File, line: int) -> bool:
 
     A function may also be entered by several calls that run once each, as one that prepares each of the data sets.
     """
-    over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
-    if not over:
-        return False
-    return _is_in_no_loop(file, min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno), ())
+    statement = file.statement_at(line)
+    return statement is not None and _is_in_no_loop(file, statement, ())
 
 
 def _is_in_no_loop(file: File, node: ast.AST, within: tuple[ast.AST, ...]) -> bool:

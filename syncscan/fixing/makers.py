@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscan.fixing.program_file import File
+from syncscan.source.names import dotted
 
 
 def made(file: File, used: ast.expr) -> ast.expr | None:
@@ -14,10 +15,6 @@ def made(file: File, used: ast.expr) -> ast.expr | None:
     attributes = file.attributes(used.attr) if isinstance(used, ast.Attribute) else ()
     stores = [n for n in attributes if not isinstance(n.ctx, ast.Load)]
     return file.value_given(stores[0]) if len(stores) == 1 else None
-
-
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((k.value for k in call.keywords if k.arg == name), None)
 
 
 def only(file: File, *types: str) -> ast.Call | None:
@@ -34,22 +31,5 @@ def takes(call: ast.Call, *names: str) -> bool:
 
 def full_name(file: File, function: ast.expr) -> str:
     """Return a function's name with its module, by the file's imports; empty for what isn't imported."""
-    parts: list[str] = []
-    while isinstance(function, ast.Attribute):
-        parts.insert(0, function.attr)
-        function = function.value
-    origin = _imported(file, function.id) if isinstance(function, ast.Name) else ""
-    return ".".join([origin, *parts]) if origin else ""
-
-
-def _imported(file: File, name: str) -> str:
-    """Return the module or object that imports of the file give a name; empty unless all give it the same."""
-    origins: set[str] = set()
-    for node in file.nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if (alias.asname or alias.name.partition(".")[0]) == name:
-                    origins.add(alias.name if alias.asname else name)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            origins |= {f"{node.module}.{a.name}" for a in node.names if (a.asname or a.name) == name}
-    return origins.pop() if len(origins) == 1 else ""
+    first = dotted(function).partition(".")[0]
+    return dotted(function, file.imported) if file.imported.get(first) else ""

@@ -1,4 +1,4 @@
-"""Render a Fleet as the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/1`)."""
+"""Render a Fleet as the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/2`)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncscan.model.finding import Severity
 from syncscan.model.fleet import Fleet, JobFinding
-from syncscan.report.flagged import NOTHING, FilePosition, Flagged, FlaggedLine
+from syncscan.report.flagged import NOTHING, Flagged, FlaggedLine, place_of
 from syncscan.report.fleet_story import FleetStory, JobFindingText, step_us, story_of
 from syncscan.report.fleet_table import COLUMNS, fleet_rows
 from syncscan.report.phrases import sentences
@@ -51,19 +51,20 @@ def _line(text: JobFindingText, fleet: Fleet, rows: Sequence[Mapping[str, Any]])
     doubt = f" ({text.doubt})" if gain and text.doubt else ""
     cost = f"{first.title} {text.on}: waits {text.waits}, {times(first.per_step)}"
     message = sentences(f"Waits {text.waits}, {text.often}, {text.on}", f"{gain}{doubt}", text.wrong, first.fix)
-    inside = " > ".join(first.scope) or first.function or first.op
+    function = first.source.function if first.source else ""
+    op = first.op or first.call
     return FlaggedLine(
         rule=first.rule,
         severity=_severity(f, step_us(fleet)),
         title=first.title,
         message=message,
-        place=FilePosition(first.file, first.line) if first.file and first.line else None,
+        place=place_of(first.source),
         summary=f"{first.title}: {message}",
-        inside=(inside, "member" if first.scope or not first.function else "function"),
+        inside=(" > ".join(first.scope) or function or op, "member" if first.scope or not function else "function"),
         fingerprints={"syncscanFindingId/v1": f.id},
         figures=_figures(f),
-        name=f"{first.op} {text.on} [{f.id}]",
-        group=first.file or " > ".join(first.scope) or "syncscan",
+        name=f"{op} {text.on} [{f.id}]",
+        group=(first.source.file if first.source else "") or " > ".join(first.scope) or "syncscan",
         took_us=f.wait_us,
         cost=cost,
         details=(text.where, f"{gain}{doubt}", text.wrong, f"instead: {first.fix}"),
@@ -79,8 +80,8 @@ def _severity(f: JobFinding, step: float) -> Severity:
 
 def _figures(f: JobFinding) -> dict[str, Any]:
     figures = {
-        "cause": f.first.cause,
-        "phase": f.first.phase,
+        "cause": f.first.cause.value,
+        "phase": f.first.phase.value,
         "ranks": list(f.ranks),
         "per_step": f.first.per_step,
         "wait_us": f.wait_us,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from syncscan.fleet.job_gains import JobProjector
@@ -18,8 +18,9 @@ from syncscan.fleet.lateness import (
 )
 from syncscan.fleet.matched_collectives import MatchedCollectives, RankClocks, clocks_of, match_collectives
 from syncscan.fleet.members import Members, members_of
+from syncscan.model.finding import Cause, FindingFacts
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
-from syncscan.model.rank import RankAnalysis, RankFinding
+from syncscan.model.rank import RankAnalysis
 
 REPLAYED, REPLAYED_OF_MANY = 100, 12
 """Costliest findings that are each removed from the whole job; fewer where a replay takes long."""
@@ -80,31 +81,34 @@ def _ranks(
 
 def _findings(members: Members, projector: JobProjector | None) -> tuple[JobFinding, ...]:
     """Return the findings merged by id over the ranks, by the job's gain."""
-    held_by: defaultdict[str, dict[int, RankFinding]] = defaultdict(dict)
+    held_by: defaultdict[str, dict[int, FindingFacts]] = defaultdict(dict)
     for place, member in enumerate(members.ranks):
         for finding in member.of.findings:
             if not finding.intended:
                 held_by[finding.id].setdefault(place, finding)
-    costliest = sorted(held_by, key=lambda id: (-sum(f.wait_us + f.bubble_us for f in held_by[id].values()), id))
+    cost_us = {id: sum((f.wait_us or 0.0) + (f.bubble_us or 0.0) for f in by.values()) for id, by in held_by.items()}
+    costliest = sorted(held_by, key=lambda id: (-cost_us[id], id))
     most = REPLAYED_OF_MANY if projector and projector.many else REPLAYED
     findings = [_finding(members, held_by[id], projector if k < most else None) for k, id in enumerate(costliest)]
     return tuple(sorted(findings, key=lambda f: (-round(f.gain_us or 0.0, 3), -(f.wait_us or 0.0), f.id)))
 
 
-def _finding(members: Members, by_rank: Mapping[int, RankFinding], projector: JobProjector | None) -> JobFinding:
+def _finding(members: Members, by_rank: Mapping[int, FindingFacts], projector: JobProjector | None) -> JobFinding:
     first = by_rank[min(by_rank)]
     gain = projector.gain(_removable(members, {first.id})) if projector else None
-    timed = [place for place in by_rank if members.ranks[place].of.wait_us is not None]
-    alone = [f.alone_us for f in by_rank.values() if f.alone_us is not None]
     return JobFinding(
         first=first,
         ranks=tuple(members.ranks[place].number for place in sorted(by_rank)),
-        wait_us=max((by_rank[place].wait_us for place in timed), default=None),
-        bubble_us=max((by_rank[place].bubble_us for place in timed), default=None),
-        alone_us=max(alone, default=None),
+        wait_us=_most(f.wait_us for f in by_rank.values()),
+        bubble_us=_most(f.bubble_us for f in by_rank.values()),
+        alone_us=_most(f.recoverable_us for f in by_rank.values()),
         gain_us=gain.gain_us if gain else None,
         range_us=gain.range_us if gain else None,
     )
+
+
+def _most(times: Iterable[float | None]) -> float | None:
+    return max((us for us in times if us is not None), default=None)
 
 
 def _removable(members: Members, ids: set[str]) -> dict[int, frozenset[int]]:
@@ -153,7 +157,7 @@ def _notes(
             f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that arrived last at "
             "a collective, and the latest of each kind."
         )
-    if projector and any(f.first.kernels_stay for f in findings):
+    if projector and any(f.first.cause is Cause.SHAPE for f in findings):
         notes.append("Kernels after a data-dependent shape are kept: a replacement may compute more or less.")
     if projector and any(f.gain_us is None for f in findings):
         notes.append("Because the job is large, gains were projected for the costliest findings only.")

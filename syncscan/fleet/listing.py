@@ -13,7 +13,16 @@ from typing import Any
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.fleet import remote
-from syncscan.load import ByteStream, in_memory, named_as_saved, named_as_trace, natural, open_bytes, traces_among
+from syncscan.load import (
+    ByteStream,
+    in_memory,
+    named_as_saved,
+    named_as_trace,
+    natural,
+    open_bytes,
+    ranks_in,
+    traces_among,
+)
 from syncscan.load import find as find_in_folder
 from syncscan.load.folder import PEEK
 from syncscan.load.redaction import redacted
@@ -35,7 +44,7 @@ def find(location: str | os.PathLike[str]) -> list[str]:
     if remote.is_remote(place):
         return _find_at(place)
     if os.path.lexists(place) or not _MAGIC.search(place):
-        return find_in_folder(place)
+        return [rank for path in find_in_folder(place) for rank in ranks_in(path)]
     files = [name for name in glob.glob(place, recursive=True) if os.path.isfile(name)]  # noqa: PTH113, PTH207
     return _one_kind(files, ((name, partial(open_bytes, name)) for name in files)) or _nothing(place)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from syncscan import api
 from syncscan.cost import collectives_of
 from syncscan.facts.period import step_intervals
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Removal
-from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
+from syncscan.model.rank import RankAnalysis, RankStep
 from syncscan.model.steps_found import FoundBy
+from syncscan.report.finding_json import finding_document
 from syncscan.version import __version__
 from syncscan.whatif import Projector, graph_of_rank
 
@@ -37,7 +35,6 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         syncscan=__version__,
         path=trace.info.path,
         size_bytes=trace.info.size_bytes,
-        modified_ns=modified_ns(trace.info.path),
         rank=trace.info.rank,
         world_size=trace.info.world_size,
         base_ns=trace.info.base_ns,
@@ -55,39 +52,8 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         recoverable_us=step.recoverable_us,
         bound=step.bound.value,
         reason=step.reason,
-        findings=tuple(_finding(gained[f.id], untimed) for f in ordered),
+        findings=tuple(finding_document(gained[f.id], analysis) for f in ordered),
         collectives=collectives.arrivals,
         graph=graph_of_rank(projector, steps, places) if isinstance(projector, Projector) else None,
         warnings=analysis.warnings,
-    )
-
-
-def modified_ns(path: str) -> int:
-    """Return when a local file was last written; 0 if it doesn't exist."""
-    try:
-        return Path(os.fspath(path)).stat().st_mtime_ns
-    except (OSError, ValueError):
-        return 0
-
-
-def _finding(f: Finding, untimed: bool) -> RankFinding:
-    source = f.source
-    return RankFinding(
-        id=f.id,
-        rule=f.rule,
-        cause=f.cause.value,
-        title=f.title,
-        fix=f.fix,
-        op=f.op or f.call,
-        scope=f.scope,
-        file=source.file if source else "",
-        line=source.line if source else 0,
-        function=source.function if source else "",
-        phase=f.phase.value,
-        intended=f.intended,
-        kernels_stay=f.removal is Removal.KERNELS,
-        per_step=f.per_step,
-        wait_us=0.0 if untimed else f.wait_us,
-        bubble_us=0.0 if untimed else f.bubble_us,
-        alone_us=f.recoverable_us,
     )

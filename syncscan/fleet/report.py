@@ -25,7 +25,8 @@ from syncscan.report.blocks import (
     strong,
     to_do,
 )  # fmt: skip
-from syncscan.report.fleet_story import SHORT_CAUSES, FleetStory, HolderText, JobFindingText, figure, place, story_of
+from syncscan.report.fleet_story import SHORT_CAUSES, FleetStory, HolderText, JobFindingText, figure, story_of
+from syncscan.report.phrases import places
 from syncscan.report.units import duration
 
 WORST = 3
@@ -88,7 +89,7 @@ def _next(fleet: Fleet, holders: Sequence[HolderText]) -> tuple[str, ...]:
 
 def _remedy(number: int, t: JobFindingText) -> Item:
     gain = "; ".join(part for part in (t.share, t.doubt) if part)
-    where = place(t.of.first) or t.where
+    where = places(t.of.first) or t.where
     what = f"{t.of.first.title} ({where})" if where else t.of.first.title
     return Item((strong(t.saves), f" ({gain})" if gain else "", f", {t.on}: {what}"), mark=Span(f"{number}."))
 

@@ -12,7 +12,7 @@ import msgspec
 
 from syncscan.model.fleet import Fleet
 
-SCHEMA = "syncscan.fleet/1"
+SCHEMA = "syncscan.fleet/2"
 _NAME = re.compile(r".+\.fleet\.json", re.IGNORECASE)
 LONGEST_US = 1e15
 """Longest accepted time of a job, thirty years: sums of accepted times stay exact enough."""

@@ -7,27 +7,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from msgspec.structs import asdict
+
 from syncscan.gate.differences import DiffState, Site
 from syncscan.gate.recordings import Recordings
 from syncscan.gate.sites import Key, key_of
 from syncscan.gate.state import HAIR, GainShare, State, Timing
 from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, Source, Use
+from syncscan.model.finding import Finding
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, LateCause
 
 NO_RACES = (
     "Races weren't checked, as a job's traces are joined without them: check a rank's trace by itself, or a dry run, "
     "`syncscan dryrun -o NAME.syncscan.json …`."
 )
-_CAUSES = {cause.value: cause for cause in Cause}
-_PHASES = {phase.value: phase for phase in Phase}
 
 
 class JobState(State):
     """The ranks of a job in one state."""
-
-    tells_owner = False
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -99,10 +97,13 @@ class JobState(State):
 
     def most(self, selected: Sequence[Finding], field: str) -> tuple[float, str]:
         """Return the largest sum of a field over these findings on one rank, and that rank."""
-        ids, ranks = {f.id for f in selected}, self.fleet.ranks
-        sums = [(sum(getattr(f, field) for f in rank.of.findings if f.id in ids), -rank.number) for rank in ranks]
-        most, rank = max(sums, default=(0.0, 0))
-        return most, f"rank {-rank}"
+        ids = {f.id for f in selected}
+        sums = {
+            rank.number: sum(getattr(f, field) or 0.0 for f in rank.of.findings if f.id in ids)
+            for rank in self.fleet.ranks
+        }
+        worst = max(sums, key=lambda number: (sums[number], -number), default=0)
+        return sums.get(worst, 0.0), f"rank {worst}"
 
     def saved(self, selected: Sequence[Finding]) -> tuple[float, float] | None:
         """Return the fraction of the job's step: for several findings between the best single gain and that of all."""
@@ -181,36 +182,12 @@ def _site(findings: Sequence[Finding], ranks: Mapping[str, tuple[int, ...]]) -> 
 
 
 def as_finding(f: JobFinding, per_step: float) -> Finding:
-    """Return a job's finding as that of a trace; its gain is the job's."""
-    first = f.first
-    return Finding(
-        id=first.id,
-        rule=first.rule,
-        name=first.rule,
-        cause=_CAUSES.get(first.cause, Cause.UNKNOWN),
-        severity=Severity.INFO if first.intended else Severity.LOW,
-        confidence=Confidence.HIGH,
-        op=first.op,
-        op_stack=(),
-        call=first.op,
-        scope=first.scope,
-        module=(),
-        source=Source(first.file, first.line, first.function, exact=True) if first.file else None,
-        called_from=None,
-        owner="unknown",
-        phase=_PHASES.get(first.phase, Phase.OTHER),
-        thread="",
-        count=0,
-        per_step=per_step,
-        wait_us=f.wait_us or 0.0,
-        bubble_us=f.bubble_us or 0.0,
-        recoverable_us=f.gain_us,
-        recoverable_range_us=None if f.gain_us is None else f.range_us or (f.gain_us, f.gain_us),
-        value=Use.UNKNOWN,
-        title=first.title,
-        why="",
-        fix=first.fix,
-        when_fine="",
-        intended=first.intended,
-        path=first.file,
-    )
+    """Return a job's finding as that of a trace; its times are those of the rank with the most, its gain the job's."""
+    of_job = {
+        "per_step": per_step,
+        "wait_us": f.wait_us or 0.0,
+        "bubble_us": f.bubble_us or 0.0,
+        "recoverable_us": f.gain_us,
+        "recoverable_range_us": None if f.gain_us is None else f.range_us or (f.gain_us, f.gain_us),
+    }
+    return Finding(**{**asdict(f.first), **of_job})

@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.attribute import SourceFiles, source_files
-from syncscan.errors import UsageError
 from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import EMPTY, Baseline, Entry, known_by
 from syncscan.gate.jobs import state_of
@@ -75,11 +74,6 @@ def judge(
 
 
 def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date) -> CheckVerdict:
-    for limit in rules.limits:
-        if limit.by == "owner" and not state.tells_owner:
-            raise UsageError(
-                f"A job's findings don't record whose code they are in, so {limit} can't be checked.", "Leave it out."
-            )
     known, unmatched = known_by(baseline, state)
     sorted_out = sort_out(state.findings, rules, known, comments, today)
     default = (DEFAULT,) if rules.races is None else ()

@@ -18,7 +18,7 @@ from syncscan.model.race import Race, RaceKind, RaceLine
 KINDS = tuple(kind.value for kind in RaceKind)
 """Names by which an allow-list and comments allow races, as they allow syncs by their rules."""
 NOT_SEEN = (
-    "A recording shows few races (pinned memory that is filled while a copy from it runs): check a dry run, too, "
+    "A recording shows no races, as it has no addresses: check a dry run, too, "
     "`syncscan dryrun -o NAME.syncscan.json …`."
 )
 
@@ -36,10 +36,9 @@ class CheckedRaces(msgspec.Struct, frozen=True, kw_only=True):
 def check_races(
     analysis: Analysis, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date
 ) -> CheckedRaces:
-    """Check the races of one dry run; those of a recording, which are less certain, only where races are limited."""
-    recorded = not analysis.trace.info.capture.pretended
-    if recorded and rules.races is None:
-        return CheckedRaces()
+    """Check the races of one dry run; a recording has none, which is said where races are limited."""
+    if not analysis.trace.info.capture.pretended:
+        return CheckedRaces(notes=(NOT_SEEN,) if rules.races is not None else ())
     counted: list[Race] = []
     exempt: list[ExemptRace] = []
     used: set[int] = set()
@@ -62,7 +61,6 @@ def check_races(
         violations=tuple(_violations(rules, counted)),
         counted=tuple(counted),
         exempt=tuple(exempt),
-        notes=(NOT_SEEN,) if recorded else (),
         unused=(*_unused(rules.allowed, used, today), *_gone(analysis.races, baseline)),
     )
 

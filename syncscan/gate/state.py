@@ -63,8 +63,6 @@ class State(Protocol):
     """Ranks of the job, with those that have no trace."""
     waits_withheld: bool = False
     """Whether it doesn't show how long its syncs wait."""
-    tells_owner: bool = True
-    """Whether its findings say whose code they are in."""
 
     @property
     def findings(self) -> Sequence[Finding]:

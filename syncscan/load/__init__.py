@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load import memory_check, reader, second_process
+from syncscan.load import databases, memory_check, reader, second_process
 from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
+from syncscan.load.databases import ranks_in
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.foreign import refused, written_by_another
 from syncscan.load.redaction import redacted
@@ -31,7 +32,8 @@ def load(
 
     A path is a file, plain or compressed with gzip, bzip2, xz or zstd; `ARCHIVE/NAME` for one in a tar or zip, or the
     archive if it holds one trace; `-` for standard input; or a URL that fsspec opens. A saved analysis gives the trace
-    that it was made from. `progress` is called with the bytes done and the total (0 if unknown). By default most of the
+    that it was made from. Exports of Nsight Systems and its reports are traces too, and `EXPORT/PID` one process of
+    one. `progress` is called with the bytes done and the total (0 if unknown). By default most of the
     free memory may be taken (`max_memory`, bytes).
     """
     with uncollected():
@@ -60,11 +62,16 @@ def uncollected() -> Iterator[None]:
 
 
 def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
-    path = _only_one(path)
+    if databases.named_as_report(path):
+        return databases.read_report(path, progress, most)
+    path, process = databases.process_in(_only_one(path))
     name = redacted(path)
     with open_bytes(path) as stream:
-        if is_saved(stream.peek(PEEK)):
+        begin = stream.peek(PEEK)
+        if is_saved(begin):
             return read_saved(stream, name, most)
+        if databases.is_database(begin):
+            return databases.read(stream, path, process, progress, most)
         large = stream.text_size >= second_process.WORTHWHILE_BYTES and Path(path).is_file()
         if not large or not second_process.possible():
             return _read(stream, name, piece, progress, most)
@@ -117,6 +124,7 @@ __all__ = [
     "open_bytes",
     "open_events",
     "parse",
+    "ranks_in",
     "refused",
     "traces_among",
     "uncollected",

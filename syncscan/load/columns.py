@@ -291,6 +291,29 @@ class Columns(msgspec.Struct):
         """
         self._labels[place] = max(self._labels.get(place, ""), label, key=lambda text: (len(text), text))
 
+    def name(self, text: str) -> int:
+        """Return the number of a name, for a reader that makes whole columns itself; see `add_columns`."""
+        return self._strings[text]
+
+    def track(self, pid: str, tid: str, process: str = "", thread: str = "") -> int:
+        """Return the number of a track, as `name` does, and store its labels."""
+        if process:
+            self._add_label((pid, ""), process)
+        if thread:
+            self._add_label((pid, tid), thread)
+        return self._tracks[pid, tid]
+
+    def add_columns(self, category: Category | Any | None, columns: Mapping[str, Any]) -> None:
+        """Add slices of a category, or one each, or frames (None), as whole columns, `ts` among them."""
+        count = len(columns["ts"])
+        values: list[Values] = [(name, 0, column) for name, column in columns.items()]
+        if category is None:
+            self._frames.add(count, values)
+        else:
+            self._slices.add(count, [("category", 0, np.broadcast_to(np.int8(category), count)), *values])
+        self.rows += count
+        self.events += count
+
     def absorb(self, other: Columns) -> None:
         self.events += other.events
         self.rows += other.rows

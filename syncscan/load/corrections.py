@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.chosen_process import launched_by, of_process, processes, share_correlations
 from syncscan.facts.device_clock import device_clock
 from syncscan.load.damage import Damage
 from syncscan.model.arrays import Bool, Int64, looked_up
 from syncscan.model.duration import duration
 from syncscan.model.slice_names import is_annotation, is_op
-from syncscan.model.trace import CALLS, DEVICE, NONE, Category, Slices, Trace, of_categories
+from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Slices, Trace, of_categories
 
 _ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 """Characters that a backslash and a letter may stand for in JSON (RFC 8259, 7), without quotes and slashes."""
@@ -195,21 +196,41 @@ def _covers(columns: dict[str, Any], rows: Int64, ends: Int64, at: int) -> bool:
 def with_device_times(trace: Trace) -> Trace:
     """Return the trace with device work on the host's clock and a warning; unchanged if the clocks agree.
 
-    Rows of the host don't move, since device work has tracks of its own.
+    Each process of several has a clock of its own. Rows of the host don't move, since device work has tracks of its
+    own, with the profiler's rows of synchronizations, whose times are the host's.
     """
-    shift = device_clock(trace).shift
-    if shift is None:
+    shifts = _shifts(trace)
+    if not shifts:
         return trace
-    s, of_device = trace.slices, trace.is_category(*DEVICE)
-    ts = np.where(of_device, s.ts - shift, s.ts)
+    s, on_host, ts = trace.slices, trace.is_category(*HOST), trace.slices.ts.copy()
+    for rows, shift, _ in shifts:
+        ts[rows] -= shift
     order = np.lexsort((-s.dur, ts, s.track))
-    if (order[~of_device] != np.flatnonzero(~of_device)).any():
+    if (order[on_host] != np.flatnonzero(on_host)).any():
         return trace
     columns = {name: getattr(s, name)[order] for name in Slices.__struct_fields__}
-    was, to = ("late", "earlier") if shift > 0 else ("early", "later")
-    warning = (
-        f"Device times are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock, and were shifted {to} by that "
-        f"amount."
-    )
-    info = replace(trace.info, warnings=(*trace.info.warnings, warning))
+    warnings = tuple(_shifted(shift, whose) for _, shift, whose in shifts)
+    info = replace(trace.info, warnings=(*trace.info.warnings, *warnings))
     return replace(trace, info=info, slices=Slices(**{**columns, "ts": ts[order]}))
+
+
+def _shifts(trace: Trace) -> list[tuple[Int64, int, str]]:
+    """Return rows of device work on a wrong clock, its shift in ns, and whose work it is; empty if clocks agree."""
+    pids = processes(trace)
+    if len(pids) < 2 or share_correlations(trace):
+        shift = device_clock(trace).shift
+        return [] if shift is None else [(trace.device_rows, shift, "")]
+    clocks = ((pid, device_clock(of_process(trace, pid)).shift) for pid in pids)
+    return [
+        (trace.device_rows[launched_by(trace, pid)], shift, f" of process {pid}")
+        for pid, shift in clocks
+        if shift is not None
+    ]
+
+
+def _shifted(shift: int, whose: str) -> str:
+    was, to = ("late", "earlier") if shift > 0 else ("early", "later")
+    return (
+        f"Device times{whose} are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock, and were shifted {to} by "
+        f"that amount."
+    )

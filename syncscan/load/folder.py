@@ -11,12 +11,13 @@ from pathlib import Path, PurePath
 from syncscan.errors import SyncscanError, TraceNotFound, TraceUnreadable
 from syncscan.load.byte_stream import ByteStream, in_memory, is_litter, open_bytes, opened_archive
 from syncscan.load.conversions import id_of
+from syncscan.load.databases import begins_like_an_export, is_database
 from syncscan.load.metadata import metadata_before
 from syncscan.load.saved import named_as_saved
 from syncscan.load.split import Splitter
 from syncscan.model.trace import NONE
 
-_NAMES = re.compile(r".+\.json(\.tmp)?(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
+_NAMES = re.compile(r".+\.(json(\.tmp)?|sqlite)(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
 _A_TRACES_NAME = re.compile(r".+\.pt\.trace\.json(\.tmp)?(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
 """Name that torch's handlers give to traces; such a file counts as a trace even if it can't be read, and is
 reported."""
@@ -29,9 +30,9 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     """Return the traces that a path names: itself, or those in the folder, tar or zip, by rank and then by name.
 
     In a folder these are the files named `*.json`, `*.json.gz` and so on (or `*.json.tmp`, left by a crash) that
-    begin like a trace, and all named `*.pt.trace.json…`; those of its subfolders if it has none itself. A rank is what
-    the trace states, or else the number after `rank` in its name. A folder without traces may have saved
-    analyses, `*.syncscan.json`.
+    begin like a trace, those named `*.sqlite` that begin like an export of Nsight Systems, and all named
+    `*.pt.trace.json…`; those of its subfolders if it has none itself. A rank is what the trace states, or else the
+    number after `rank` in its name. A folder without traces may have saved analyses, `*.syncscan.json`.
     """
     if not os.path.isdir(path):  # noqa: PTH112  Path.is_dir raises for long names
         return _in_archive(os.fspath(path)) or [os.fspath(path)]
@@ -95,6 +96,8 @@ def _rank(name: str, opened: Callable[[], ByteStream]) -> int | None:
     """Return the rank of a trace, -1 if unknown; None for a file that isn't a trace."""
     try:
         with opened() as stream:
+            if is_database(begin := stream.peek(PEEK)):
+                return _rank_in(name) if begins_like_an_export(begin) else None
             splitter = Splitter(stream, PEEK)
             head = splitter.head()
             if head is not None and head.whole and not head.text and not _begins_with_object(splitter):

@@ -50,7 +50,6 @@ _WRITERS = {
     ),
     "of rocprof": r'"CPU HIP API"|"CPU HSA API"|"rocprofiler-sdk-tool"|"BeginNs"\s*:',
     "of an ExecutionTraceObserver (Chakra)": r'"schema"\s*:\s*"[^"]{0,20}chakra|"(?:rf_id|ctrl_deps)"\s*:',
-    "in an SQLite database": r"\ASQLite format 3\x00",
     "in a zip, 7z or rar archive": r"\A(?:PK\x03\x04|7z\xbc\xaf|Rar!)",
     "in a pickle": r"\A\x80[\x02-\x05]",
     # A trace of Perfetto's own begins so: its packets are field 1 of a message.

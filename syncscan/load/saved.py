@@ -14,6 +14,7 @@ from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
 from syncscan.load.conversions import LONGEST_US
 from syncscan.load.damage import Damage
+from syncscan.load.databases import is_database, named_as_report, process_in
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory_check import EVENT_BYTES
@@ -57,12 +58,21 @@ def is_saved(begin: bytes) -> bool:
 
 def open_events(path: str) -> ByteStream:
     """Open a trace whose events are needed, which a saved analysis doesn't have as recorded."""
-    stream = open_bytes(path)
-    if not is_saved(stream.peek(PEEK)):
-        return stream
-    stream.close()
-    why = f"{path} is a saved analysis, but this needs the recorded events."
-    raise UsageError(why, "Give the original trace.")
+    if named_as_report(path):
+        raise _not_events(path, "a report of Nsight Systems", "a trace of torch.profiler")
+    stream = open_bytes(process_in(path)[0])
+    begin = stream.peek(PEEK)
+    if is_saved(begin):
+        stream.close()
+        raise _not_events(path, "a saved analysis", "the original trace")
+    if is_database(begin):
+        stream.close()
+        raise _not_events(path, "an export of Nsight Systems", "a trace of torch.profiler")
+    return stream
+
+
+def _not_events(path: str, what: str, instead: str) -> UsageError:
+    return UsageError(f"{path} is {what}, but this needs the recorded events as a Chrome trace.", f"Give {instead}.")
 
 
 def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:

@@ -339,6 +339,16 @@ class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     when_fine: str
     like: Counterpart | UnsetType | None = UNSET
 
+    @property
+    def intended(self) -> bool:
+        """Whether the waits are intended or not the program's own."""
+        return self.severity is Severity.INFO
+
+    @property
+    def in_library(self) -> Source | None:
+        """`called_from` where the sync is the library's own doing; None where it only passed on the user's call."""
+        return self.called_from if self.owner == "framework" else None
+
 
 class Finding(FindingFacts, frozen=True, kw_only=True):
     """A finding with its evidence; times in µs per step.
@@ -357,22 +367,13 @@ class Finding(FindingFacts, frozen=True, kw_only=True):
     occurrences: tuple[SyncPoint, ...] = ()
     do: str = ""
     """The fix in one imperative line."""
-    intended: bool = False
-    """Whether the waits are intended or not the program's own."""
     removal: Removal = Removal.NOTHING
-    once: bool = False
-    """Whether the fix may be to read once per step what is read several times: one wait remains then."""
     path: str = ""
     """The file of `source` relative to the program's root."""
     excerpt: Excerpt | None = None
     """Its source lines, if the file is at hand."""
     suggested: Suggested | None = None
     """The change of `syncscan fix` for its line, if there is one."""
-
-    @property
-    def in_library(self) -> Source | None:
-        """`called_from` where the sync is the library's own doing; None where it only passed on the user's call."""
-        return self.called_from if self.owner == "framework" else None
 
     @property
     def costliest(self) -> SyncPoint:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from syncscan.model.rank import RankAnalysis, RankFinding
+from syncscan.model.finding import FindingFacts
+from syncscan.model.rank import RankAnalysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +93,7 @@ class PathSegment(msgspec.Struct, frozen=True):
 class JobFinding(msgspec.Struct, frozen=True):
     """A finding of one or more ranks, merged by id, and its cost to the job."""
 
-    first: RankFinding
+    first: FindingFacts
     """The finding on its lowest rank."""
     ranks: tuple[int, ...]
     """Ranks that have it, ascending."""

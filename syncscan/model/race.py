@@ -45,7 +45,6 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """How often it occurred in the run."""
     confidence: Confidence
-    """Medium in a recording, which has no addresses: by its times, its ops and their order."""
     title: str
     why: str
     fix: str

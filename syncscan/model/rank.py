@@ -10,38 +10,11 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from syncscan.model.finding import FindingFacts
 from syncscan.model.json_text import strict_value
-
-VERSION = 1
-"""Version of a stored rank; ranks of other versions are analyzed again."""
 
 Time = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 Number = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
-
-
-class RankFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A finding of one rank's trace, as the job needs it."""
-
-    id: str
-    rule: str
-    cause: str
-    title: str
-    fix: str
-    op: str
-    scope: tuple[str, ...]
-    file: str
-    """Source file; empty where no line is known, and `line` is 0."""
-    line: int
-    function: str
-    phase: str
-    intended: bool
-    kernels_stay: bool
-    """Whether only its wait is assumed to disappear: its replacement may compute more or less."""
-    per_step: float
-    wait_us: float
-    bubble_us: float
-    alone_us: float | None
-    """Gain of removing it if this rank were alone; None without a replay."""
 
 
 class RankStep(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -175,12 +148,9 @@ class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One rank of a job: the results of its own trace, and the data that joins it with others."""
 
-    version: int = VERSION
     syncscan: str
     path: str
     size_bytes: int
-    modified_ns: int
-    """When the file was last written, 0 where unknown: with the size it shows whether this still applies."""
     rank: int | None
     """The rank according to the trace."""
     world_size: int | None
@@ -202,7 +172,7 @@ class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     recoverable_us: float | None
     bound: str
     reason: str
-    findings: tuple[RankFinding, ...]
+    findings: tuple[FindingFacts, ...]
     collectives: tuple[RankCollective, ...]
     graph: RankGraph | None
     """Replayable programs; None where nothing can be replayed."""
@@ -217,8 +187,5 @@ def encoded(rank: RankAnalysis) -> bytes:
 
 
 def decoded(text: bytes) -> RankAnalysis:
-    """Return the rank in a text; a ValueError where it is none, or of another version."""
-    rank = msgspec.json.decode(text, type=RankAnalysis)
-    if rank.version != VERSION:
-        raise ValueError(f"version {rank.version}")
-    return rank
+    """Return the rank in a text; a ValueError where it is none."""
+    return msgspec.json.decode(text, type=RankAnalysis)

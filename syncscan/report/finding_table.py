@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Confidence, Finding, Severity
+from syncscan.model.finding import Confidence, Finding, FindingFacts, Severity
 from syncscan.model.libraries import path_in_package
 from syncscan.model.race import Race
 from syncscan.report.column import Column, frame_of
@@ -35,7 +35,7 @@ COLUMNS = {
     "phase": Column("string", "forward, backward, optimizer, data or other"),
     "thread": Column("string", "host thread"),
     "call": Column("string", "runtime call that waits"),
-    "count": Column("int64", "sync points in the trace"),
+    "count": Column("Int64", "sync points in the trace"),
     "per_step": Column("float64", "sync points per step"),
     "wait_us": Column("float64", "measured: host blocked on the device, µs per step"),
     "bubble_us": Column("float64", "measured: device idle after it until its next work, µs per step"),
@@ -57,7 +57,7 @@ COLUMNS = {
 def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> list[dict[str, Any]]:
     """Return one flat row per finding, in order, with the keys of `COLUMNS`; withheld waits and idle times are None."""
     withheld = {"wait_us": None, "bubble_us": None} if waits_withheld else {}
-    return [{**_row(f), **withheld, "trace": path} for f in findings]
+    return [{**finding_row(f), **withheld, "trace": path} for f in findings]
 
 
 def race_row(race: Race, path: str) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def race_row(race: Race, path: str) -> dict[str, Any]:
     return {
         "id": race.id,
         "rule": race.kind.value,
-        "severity": (Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM).value,
-        "confidence": race.confidence.value,
+        "severity": Severity.HIGH.value,
+        "confidence": Confidence.HIGH.value,
         "file": race.second.file or None,
         "line": race.second.line or None,
         "function": race.second.function,
@@ -82,7 +82,7 @@ def finding_frame(analysis: Analysis) -> pd.DataFrame:
     return frame_of(finding_rows(analysis.findings, path, withheld), COLUMNS)
 
 
-def _row(f: Finding) -> dict[str, Any]:
+def finding_row(f: FindingFacts) -> dict[str, Any]:
     source, library, limits = f.source, f.in_library, f.recoverable_range_us or (None, None)
     return {
         "id": f.id,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Confidence, Finding, Severity, Source
+from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.fix import SourceEdit
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
@@ -183,7 +183,7 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
     message = sentences(f"{lines}, {race.count} times", race.why, race.fix)
     return FlaggedLine(
         rule=race.kind.value,
-        severity=Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM,
+        severity=Severity.HIGH,
         title=race.title,
         message=message,
         place=FilePosition(race.second.file, race.second.line) if race.second.file else None,

@@ -12,8 +12,7 @@ from itertools import takewhile
 import msgspec
 
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, LateCause, Lateness
-from syncscan.model.rank import RankFinding
-from syncscan.report.phrases import measurable, saving, sentences, spread
+from syncscan.report.phrases import measurable, places, saving, sentences, spread, whereabouts
 from syncscan.report.units import duration, percent, times, within
 
 CAUSES = {
@@ -148,17 +147,6 @@ def runs(numbers: Iterable[int]) -> list[str]:
     return [f"{first}-{last}" if last > first else str(first) for first, last in pairs]
 
 
-def place(f: RankFinding) -> str:
-    """Return `train.py:52`, the function where no line is known, or nothing."""
-    if f.file and f.line:
-        return f"{f.file}:{f.line}"
-    return f"{f.function}() in {f.file}" if f.file and f.function else f.file
-
-
-def whereabouts(f: RankFinding) -> str:
-    return " · ".join(part for part in (place(f), " › ".join(f.scope[-2:]), f.op) if part)
-
-
 # who delays the job
 
 
@@ -211,7 +199,7 @@ def _why(fleet: Fleet, cause: LateCause, finding: str) -> str:
     first = next((f.first for f in fleet.findings if f.id == finding), None)
     if cause is not LateCause.SYNC or first is None:
         return CAUSES[cause]
-    return f"{CAUSES[cause]}, {first.title}{f' ({place(first)})' if place(first) else ''}"
+    return f"{CAUSES[cause]}, {first.title}{f' ({places(first)})' if places(first) else ''}"
 
 
 def _verdict(fleet: Fleet, holders: Sequence[HolderText]) -> str:
@@ -314,7 +302,7 @@ def _all_wrong(findings: Sequence[JobFindingText]) -> Iterator[str]:
     wrong = [t for t in findings if t.wrong]
     wrong.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.gain_us or 0.0)))
     for t in wrong:
-        where = f" ({place(t.of.first)})" if place(t.of.first) else ""
+        where = f" ({places(t.of.first)})" if places(t.of.first) else ""
         yield f"{t.of.first.title}{where}: {t.wrong}."
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.fleet import Fleet, JobFinding, Lateness
-from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
+from syncscan.model.rank import RankStep
+from syncscan.report import finding_table
 from syncscan.report.column import Column, frame_of
 
 if TYPE_CHECKING:
@@ -21,27 +22,10 @@ COLUMNS = {
     ),
     "late_by": Column("string", "cause: sync, kernels, input or host; empty if it wasn't late"),
     "late_finding": Column("string", "id of the sync that made it late"),
-    "id": Column(
-        "string", "id of the finding, the same on all ranks; empty in the single row of a rank without findings"
-    ),
-    "rule": Column("string", "the rule's id"),
-    "cause": Column("string", "class of the cause"),
-    "op": Column("string", "outermost op"),
-    "scope": Column("string", "record_function scopes, outermost first, joined by ' > '"),
-    "file": Column("string", "source file of the user's line"),
-    "line": Column("Int64", "line in it"),
-    "function": Column("string", "function in it"),
-    "phase": Column("string", "forward, backward, optimizer, data or other"),
-    "intended": Column("boolean", "whether the wait is intended"),
-    "per_step": Column("float64", "sync points per step, mean of this rank's steps"),
-    "wait_us": Column("float64", "measured: host blocked on the device, µs per step, mean of this rank's steps"),
-    "bubble_us": Column("float64", "measured: device idle after it, µs per step, mean of this rank's steps"),
-    "alone_us": Column("float64", "projected: gain of this rank alone if it is removed, µs per step"),
+    **finding_table.COLUMNS,
     "job_gain_us": Column("float64", "projected: gain of the whole job if it is removed on all its ranks, µs per step"),
     "job_gain_low_us": Column("float64", "projected: lower end of that range, µs"),
     "job_gain_high_us": Column("float64", "projected: upper end of that range, µs"),
-    "title": Column("string", "one-sentence description"),
-    "trace": Column("string", "path of the rank's trace"),
 }
 """Columns in order, with pandas dtype and meaning; documents `Fleet.to_frame()`, and CSV of a job."""
 
@@ -52,7 +36,7 @@ def fleet_rows(fleet: Fleet) -> Iterator[dict[str, Any]]:
     late = {(x.rank, x.step): x for x in fleet.lateness}
     of_job = {f.id: f for f in fleet.findings}
     for rank in fleet.ranks:
-        findings = [_finding(f, rank.of, of_job.get(f.id)) for f in rank.of.findings] or [{}]
+        findings = [{**finding_table.finding_row(f), **_of_job(of_job.get(f.id))} for f in rank.of.findings] or [{}]
         for step in rank.of.steps:
             if step.number in wanted:
                 head = _step(rank.number, step, late.get((rank.number, step.number)))
@@ -74,26 +58,6 @@ def _step(rank: int, step: RankStep, late: Lateness | None) -> dict[str, Any]:
     }
 
 
-def _finding(f: RankFinding, rank: RankAnalysis, of_job: JobFinding | None) -> dict[str, Any]:
-    untold = rank.wait_us is None
-    low, high = (of_job.range_us if of_job else None) or (None, None)
-    return {
-        "id": f.id,
-        "rule": f.rule,
-        "cause": f.cause,
-        "op": f.op,
-        "scope": " > ".join(f.scope),
-        "file": f.file or None,
-        "line": f.line or None,
-        "function": f.function or None,
-        "phase": f.phase,
-        "intended": f.intended,
-        "per_step": f.per_step,
-        "wait_us": None if untold else f.wait_us,
-        "bubble_us": None if untold else f.bubble_us,
-        "alone_us": f.alone_us,
-        "job_gain_us": of_job.gain_us if of_job else None,
-        "job_gain_low_us": low,
-        "job_gain_high_us": high,
-        "title": f.title,
-    }
+def _of_job(f: JobFinding | None) -> dict[str, Any]:
+    low, high = (f.range_us if f else None) or (None, None)
+    return {"job_gain_us": f.gain_us if f else None, "job_gain_low_us": low, "job_gain_high_us": high}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
 from syncscan.facts.profiler_work import profilers_own_within
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
+from syncscan.model.finding import Attribution, Finding, FindingFacts, Phase, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -171,7 +171,7 @@ def sentences(*parts: str) -> str:
     return " ".join(p if p.endswith((".", "!", "?")) else f"{p}." for p in parts if p)
 
 
-def what(f: Finding) -> str:
+def what(f: FindingFacts) -> str:
     """Return the op and its innermost scope: `aten::nonzero in mask`."""
     op = f.op or f.call
     return f"{op} in {f.scope[-1]}" if f.scope else op
@@ -193,7 +193,7 @@ def place(source: Source | None) -> str:
     return f"{source.function}() in {source.file}"
 
 
-def places(f: Finding) -> str:
+def places(f: FindingFacts) -> str:
     """Return the user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without both.
 
     A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
@@ -204,12 +204,12 @@ def places(f: Finding) -> str:
     return f"{library}, from {user}" if f.in_loop else f"{user}, inside {library}"
 
 
-def whereabouts(f: Finding) -> str:
+def whereabouts(f: FindingFacts) -> str:
     parts = (places(f), " › ".join(f.scope[-2:]), f.op)
     return " · ".join(part for part in parts if part)
 
 
-def in_library(where: Finding | Attribution) -> str:
+def in_library(where: FindingFacts | Attribution) -> str:
     """Return the library's line relative to its package: `transformers/trainer.py:1847`; empty for the user's own."""
     source = where.in_library
     return place(replace(source, file=path_in_package(source.file))) if source else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from syncscan.model.finding import Confidence
 from syncscan.model.race import Race, RaceKind
 
 TITLE = "Races: results may be wrong, by timing"
@@ -14,8 +13,7 @@ def lines(race: Race) -> str:
     """Return the two lines of a race, as in `read in train.py:12, copied in train.py:10`."""
     later, earlier = _VERBS[race.kind]
     first = f", {earlier} {race.first}" if race.first and race.first != race.second else ""
-    doubt = "" if race.confidence is Confidence.HIGH else f", with {race.confidence.value} confidence"
-    return f"{later} {race.second}{first}{doubt}"
+    return f"{later} {race.second}{first}"
 
 
 _VERBS = {

@@ -8,6 +8,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+from syncscan.source.names import dotted
+
 _ANY = "any_of_"
 """`$` as Python can parse it in a pattern."""
 _PLACES = frozenset("ctx kind type_comment type_params".split())
@@ -18,21 +20,7 @@ _TORCH = {"F": "torch", "th": "torch"}
 
 def usual_name(node: ast.expr) -> str:
     """Return the dotted name of an expression as it is written, with torch by one name; empty for what is no name."""
-    if isinstance(node, ast.Name):
-        return _TORCH.get(node.id, node.id)
-    inner = usual_name(node.value) if isinstance(node, ast.Attribute) else ""
-    return f"{inner}.{node.attr}" if inner else ""  # type: ignore[attr-defined]
-
-
-def called(call: ast.Call) -> str:
-    """Return the last name of a called function or method; empty for what has none."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def stands_in(node: ast.AST, line: int) -> bool:
-    """Return whether a line is one of a node's."""
-    first = getattr(node, "lineno", 0)
-    return bool(first <= line <= (getattr(node, "end_lineno", None) or first))
+    return dotted(node, _TORCH)
 
 
 def matched(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
+
+from syncscan.source.names import called
+from syncscan.source.tree import Loop, SourceTree, contexts_of, lines_of, walk_own
 
 _SCOPE = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 _AGAIN: dict[type, tuple[str, ...]] = {
@@ -16,9 +20,10 @@ _AGAIN: dict[type, tuple[str, ...]] = {
     ast.DictComp: ("key", "value"),
 }
 """The parts of a loop that each round runs."""
+_NO_GRAD = ("no_grad", "inference_mode")
 
 
-class Loop(NamedTuple):
+class LoopLines(NamedTuple):
     """A `for` or `while`: first line of its header, first and last line of its body."""
 
     first: int
@@ -29,152 +34,95 @@ class Loop(NamedTuple):
         return self.first <= line <= self.last
 
 
-class Branch(NamedTuple):
-    """Lines of one side of an `if`, of a case or of an `except`."""
+class FileLoops(SourceTree):
+    """Loops, branches and calls of a file, by line."""
 
-    first: int
-    last: int
+    def around(self, line: int) -> list[LoopLines]:
+        """Return the loops around a line, outermost first."""
+        return [loop for loop in self._loops if loop.holds(line)]
 
-    def holds(self, line: int) -> bool:
-        return self.first <= line <= self.last
-
-
-class Loops:
-    """Loops and branches of source files, each file parsed once."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, tuple[list[Loop], list[Branch], list[tuple[int, str]]]] = {}
-        self._repeated: dict[str, frozenset[int]] = {}
-        self._without_training: dict[str, list[Branch]] = {}
-
-    def around(self, file: str, line: int) -> list[Loop]:
-        """Return the loops around a line, outermost first; none if the source can't be read."""
-        return [loop for loop in self._parse(file)[0] if loop.holds(line)]
-
-    def chosen(self, file: str, line: int, other: int) -> bool:
+    def chosen(self, line: int, other: int) -> bool:
         """Return whether a line depends on a condition that another line doesn't depend on."""
-        return any(b.holds(line) and not b.holds(other) for b in self._parse(file)[1])
+        return any(line in branch and other not in branch for branch in self._branches)
 
-    def repeats(self, file: str, line: int) -> bool:
+    def repeats(self, line: int) -> bool:
         """Return whether its function runs a line several times: in a loop's body, or in a comprehension.
 
         A `for` loop's header runs once, a `while` loop's each time.
         """
-        return line in self._repeated_lines(file)
+        return line in self._repeated
 
-    def calls(self, file: str, first: int, last: int) -> list[str]:
+    def calls(self, first: int, last: int) -> list[str]:
         """Return what is called in these lines, as it is written: `envs.step`."""
-        return [name for line, name in self._parse(file)[2] if first <= line <= last]
+        return [name for line, name in self._calls if first <= line <= last]
 
-    def trains_nothing(self, file: str, line: int) -> bool:
+    def trains_nothing(self, line: int) -> bool:
         """Return whether a line runs without gradients, or behind `eval()` in its function."""
-        if file not in self._without_training:
-            self._without_training[file] = list(_without_training(_tree("".join(linecache.getlines(file)))))
-        return any(lines.holds(line) for lines in self._without_training[file])
+        return any(line in lines for lines in self._untrained)
 
-    def _repeated_lines(self, file: str) -> frozenset[int]:
-        if file not in self._repeated:
-            self._repeated[file] = frozenset(_repeated(_tree("".join(linecache.getlines(file)))))
-        return self._repeated[file]
+    @cached_property
+    def _loops(self) -> list[LoopLines]:
+        loops = (LoopLines(n.lineno, n.body[0].lineno, _of_all(n.body)[-1]) for n in self.nodes if isinstance(n, Loop))
+        return sorted(loops, key=lambda loop: (loop.first, -loop.last))
 
-    def _parse(self, file: str) -> tuple[list[Loop], list[Branch], list[tuple[int, str]]]:
-        if file not in self._of:
-            tree = _tree("".join(linecache.getlines(file)))
-            self._of[file] = _loops(tree), list(_branches(tree)), list(_calls(tree))
-        return self._of[file]
+    @cached_property
+    def _branches(self) -> list[range]:
+        """The lines of each side of an `if`, of a case and of an `except`."""
+        sides = [side for n in self.nodes if isinstance(n, ast.If) for side in (n.body, n.orelse) if side]
+        sides += [n.body for n in self.nodes if isinstance(n, ast.match_case | ast.ExceptHandler)]
+        return list(map(_of_all, sides))
 
+    @cached_property
+    def _calls(self) -> list[tuple[int, str]]:
+        calls = (n for n in self.nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name | ast.Attribute))
+        return [(call.lineno, ast.unparse(call.func)) for call in calls]
 
-def _tree(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
+    @cached_property
+    def _repeated(self) -> frozenset[int]:
+        """The lines that a loop of their own function repeats."""
+        lines: set[int] = set()
+        pending: list[tuple[ast.AST, bool]] = [(self.tree, False)]
+        while pending:
+            node, within = pending.pop()
+            if isinstance(node, _SCOPE):
+                within = False
+            elif within and isinstance(node, ast.stmt | ast.expr):
+                lines.update(lines_of(node))
+            again = [getattr(node, field) for field in _AGAIN.get(type(node), ())]
+            repeated = {id(n) for part in again for n in (part if isinstance(part, list) else [part])}
+            pending += [(child, within or id(child) in repeated) for child in ast.iter_child_nodes(node)]
+        return frozenset(lines)
 
-
-def _calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            yield node.lineno, ast.unparse(node.func)
-
-
-_NO_GRAD = ("no_grad", "inference_mode")
-
-
-def _without_training(tree: ast.Module) -> Iterator[Branch]:
-    """Yield the lines under `no_grad` or `inference_mode`, and those from a call of `eval()` to the next `train()`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With | ast.AsyncWith) and any(_without_grad(item.context_expr) for item in node.items):
-            yield Branch(node.lineno, node.end_lineno or node.lineno)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if any(map(_without_grad, node.decorator_list)):
-                yield Branch(node.lineno, node.end_lineno or node.lineno)
-            yield from _behind_eval(node, node.end_lineno or node.lineno)
-    yield from _behind_eval(tree, 1 << 30)
+    @cached_property
+    def _untrained(self) -> list[range]:
+        """The lines under `no_grad` or `inference_mode`, and those from a call of `eval()` to the next `train()`."""
+        lines = [lines_of(n) for n in self.nodes if any(called(mode) in _NO_GRAD for mode in contexts_of(n))]
+        return [*lines, *(part for scope in (*self.functions, self.tree) for part in _behind_eval(scope))]
 
 
-def _without_grad(node: ast.expr) -> bool:
-    called = node.func if isinstance(node, ast.Call) else node
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return name in _NO_GRAD
+def _of_all(body: list[ast.stmt]) -> range:
+    return range(body[0].lineno, lines_of(body[-1]).stop)
 
 
-def _behind_eval(scope: ast.AST, last: int) -> Iterator[Branch]:
+def _behind_eval(scope: ast.AST) -> Iterator[range]:
     """Yield the lines of a function, or of a file's own, from each `eval()` on."""
-    calls = sorted(_switches(scope))
-    for at, (line, name) in enumerate(calls):
+    own = (n for child in ast.iter_child_nodes(scope) if not isinstance(child, _SCOPE) for n in walk_own(child))
+    methods = (n for n in own if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    switches = sorted(
+        (n.lineno, called(n)) for n in methods if called(n) == "train" or (called(n) == "eval" and not n.args)
+    )
+    end = lines_of(scope).stop or 1 << 30
+    for at, (line, name) in enumerate(switches):
         if name == "eval":
-            ends = (other - 1 for other, what in calls[at + 1 :] if what == "train")
-            yield Branch(line, next(ends, last))
+            yield range(line, next((other for other, what in switches[at + 1 :] if what == "train"), end))
 
 
-def _switches(scope: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each call of a module's `eval()` or `train()` in a scope, without inner ones."""
-    pending = list(ast.iter_child_nodes(scope))
-    while pending:
-        node = pending.pop()
-        if isinstance(node, _SCOPE):
-            continue
-        name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-        if isinstance(node, ast.Call) and (name == "train" or (name == "eval" and not node.args)):
-            yield node.lineno, name
-        pending += ast.iter_child_nodes(node)
+class Loops(dict[str, FileLoops]):
+    """Loops of source files by name, each file parsed once; none where the source can't be read."""
 
-
-def _repeated(tree: ast.AST) -> Iterator[int]:
-    """Yield the lines that a loop of their own function repeats."""
-    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
-    while pending:
-        node, within = pending.pop()
-        if isinstance(node, _SCOPE):
-            within = False
-        elif within and isinstance(node, ast.stmt | ast.expr):
-            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        again = _AGAIN.get(type(node), ())
-        pending += [(child, within or field in again) for field, child in _children(node)]
-
-
-def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    for field, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield field, child
-
-
-def _branches(tree: ast.Module) -> Iterator[Branch]:
-    for node in ast.walk(tree):
-        sides = [node.body, node.orelse] if isinstance(node, ast.If) else []
-        if isinstance(node, ast.match_case | ast.ExceptHandler):
-            sides = [node.body]
-        for side in sides:
-            if side:
-                yield Branch(side[0].lineno, side[-1].end_lineno or side[-1].lineno)
-
-
-def _loops(tree: ast.Module) -> list[Loop]:
-    """Return all loops, outer ones before inner ones."""
-    loops = [
-        Loop(node.lineno, node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While)
-    ]
-    return sorted(loops, key=lambda loop: (loop.first, -loop.last))
+    def __missing__(self, file: str) -> FileLoops:
+        try:
+            tree = ast.parse("".join(linecache.getlines(file)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = ast.Module([], [])
+        return self.setdefault(file, FileLoops(tree))

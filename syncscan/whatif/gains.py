@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.facts.slow_launches import library_setups, long_first_launches
-from syncscan.model.duration import duration, within
+from syncscan.model.duration import duration
 from syncscan.model.finding import Cause, Finding, Severity
 from syncscan.model.projection import RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -26,8 +26,6 @@ would cost what the square of their number does."""
 
 MOST_OF = 0.5
 """Least part of the recorded steps that calls on first use take to be what limits them."""
-READ_ONCE = 4
-"""Findings whose remedy is to read once are replayed with one read left: each takes a graph of its own."""
 
 
 class Gains(msgspec.Struct, frozen=True):
@@ -54,12 +52,10 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
-    once_only = [replace(f, severity=Severity.INFO) for f in costliest if _is_once(f)]
+    once_only = [f for f in costliest if _is_once(f)]
     ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays), *once_only], key=_rank))
     removable = [f for f in ranked_findings if not f.intended]
     together = calibrated.projection(removable)
-    once = [f.id for f in removable if f.once and f.severity is not Severity.LOW][:READ_ONCE]
-    ranked_findings = tuple(_read_once(projector, f) if f.id in once else f for f in ranked_findings)
     groups = _groups(calibrated, removable)
     step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
     step = replace(
@@ -74,15 +70,6 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
 def _is_once(finding: Finding) -> bool:
     """Return whether it sets something up on purpose: it is in no further step, so none gains by its removal."""
     return finding.intended and finding.cause is Cause.INIT
-
-
-def _read_once(projector: Projector, finding: Finding) -> Finding:
-    """Return the finding with what is saved if one of its reads in each step stays, in its fix: its gain is of all."""
-    gain, limits = finding.recoverable_us or 0.0, finding.recoverable_range_us or (0.0, 0.0)
-    saved = within(min(gain, projector.saved_by_reading_once(finding)), limits)
-    first, _, others = finding.fix.partition(". ")
-    fix = f"{first}: then {saved} of the {within(gain, limits)} are saved. {others}"
-    return replace(finding, fix=fix)
 
 
 def _first_use(projector: Projector) -> str:
@@ -150,7 +137,7 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
 def _weighed(finding: Finding, baseline_us: float) -> Finding:
     """Return the finding with the severity of its gain."""
     share = (finding.recoverable_us or 0.0) / baseline_us if baseline_us else 0.0
-    return replace(finding, severity=Severity.INFO if finding.intended else Severity.of_share(share))
+    return finding if finding.intended else replace(finding, severity=Severity.of_share(share))
 
 
 def _rank(finding: Finding) -> tuple[bool, float, float, str]:

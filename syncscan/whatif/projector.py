@@ -19,7 +19,7 @@ from syncscan.model.runtime_calls import is_query
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, in_words, prevented, standing
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
-from syncscan.model.trace import HOST, NONE, Trace
+from syncscan.model.trace import HOST, Trace
 from syncscan.whatif.bound import NOTHING, bound_of, unsettled
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, doubt, reach, refuse
@@ -101,15 +101,6 @@ class Projector:
         waiting = [p for p in self.points if p.point.calls[0] not in calls]
         steps = self.steps if len(waiting) == len(self.points) else find_steps(self.trace, waiting)
         return with_change(steps, change)
-
-    def saved_by_reading_once(self, finding: Finding) -> float:
-        """Return what the step gains where the first of a finding's occurrences in each step stays, in µs."""
-        step, first = self.calibrated(), {o.where.step: o for o in reversed(finding.occurrences)}
-        stays = frozenset(sync.calls for sync in first.values())
-        points = [NumberedPoint(NONE, p.point) if p.point.calls in stays else p for p in self.points]
-        without = frozenset({self.number[finding.id]}) - step.behind
-        after = period(step.replay_of(build(find_steps(self.trace, points))), without)
-        return max(0.0, step.before.period - after) * step.unit
 
     @property
     def replayable(self) -> bool:

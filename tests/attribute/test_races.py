@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from syncscan.api import analyze_trace
-from syncscan.attribute.races import races_met, races_of
+from syncscan.attribute.races import races_met
 from syncscan.model.capture import CaptureTable, RaceRecord
-from syncscan.model.finding import Confidence
 from syncscan.model.race import RaceKind, RaceLine
 from tests.builder import TraceBuilder
-from tests.refilling import refilling
 
 
 @pytest.mark.parametrize(
@@ -55,15 +53,3 @@ def test_two_races_of_one_function_have_two_ids_and_the_most_frequent_comes_firs
     races = races_met(CaptureTable(races=(few, many)))
     assert [race.second.line for race in races] == [6, 5]
     assert len({race.id for race in races}) == 2
-
-
-def test_a_recording_shows_pinned_memory_that_is_filled_while_its_copy_runs() -> None:
-    """With medium confidence, as it has no addresses; the line is the function's where its source isn't there."""
-    (race,) = races_of(refilling(with_frames=True).trace())
-    assert (race.kind, race.confidence, race.count) == (RaceKind.WRITE_BEFORE_COPY, Confidence.MEDIUM, 2)
-    assert race.first == race.second == RaceLine("train.py", 7, "load")
-
-
-def test_a_recording_without_stacks_names_scopes_and_ops() -> None:
-    (race,) = races_of(refilling(with_frames=False).trace())
-    assert (str(race.first), str(race.second)) == ("load > aten::to", "load > aten::fill_")

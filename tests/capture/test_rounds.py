@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture.rounds import Rounds, can_watch
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of single jumps since 3.12")
 
@@ -34,7 +34,7 @@ def while_loop(count: int) -> None:
                 continue
 
 
-def outermost(function: Callable[..., Any]) -> tuple[CodeType, Loop]:
+def outermost(function: Callable[..., Any]) -> tuple[CodeType, LoopLines]:
     first = inspect.getsourcelines(function)[1]
     return function.__code__, Loops().around(__file__, first + 2)[0]
 

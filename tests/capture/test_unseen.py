@@ -25,7 +25,7 @@ from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.step_ends import ScopeWatch
 from syncscan.capture.ticks import Ticks
 from syncscan.patches import when_imported
-from syncscan.source.loops import Loop
+from syncscan.source.loops import LoopLines
 from tests.as_on_a_gpu import Machine, machine
 
 torch = pytest.importorskip("torch")
@@ -176,7 +176,7 @@ def opened(what: Any, *given: Any) -> Callable[[], None]:
 
 
 def monitoring() -> Callable[[], None]:
-    rounds = Rounds([(broken.__code__, Loop(0, 1, 9999))], lambda number: None)
+    rounds = Rounds([(broken.__code__, LoopLines(0, 1, 9999))], lambda number: None)
     return rounds.close if rounds.start() else pytest.skip("Python 3.12 watches jumps")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
 from syncscan.api import analyze_trace
-from syncscan.model.duration import within
 from syncscan.model.finding import Finding, Severity
 from tests.builder import TraceBuilder
 
@@ -256,13 +254,3 @@ def test_a_dry_run_knows_the_values() -> None:
 def test_other_values_are_not_the_same(read: Any) -> None:
     """Equal flags and zeros prove nothing."""
     assert "same value" not in dry(read).title
-
-
-def test_what_one_read_left_saves_is_reported_beside_the_gain_of_all() -> None:
-    """The gain is of removing all of them; to read once leaves the wait for the first."""
-    finding = layers(8)
-    assert finding.recoverable_us is not None
-    first, *_ = finding.fix.split(". ")
-    all_of_them = within(finding.recoverable_us, finding.recoverable_range_us)
-    assert finding.once
-    assert re.search(rf"pass it on: then .*s of the {all_of_them} are saved$", first)

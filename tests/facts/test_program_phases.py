@@ -10,7 +10,7 @@ import pytest
 from syncscan.capture.run_watch import window
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, phases_of, rounds_of
 from syncscan.model.program_run import PhaseKind
-from syncscan.source.loops import Loop, Loops
+from syncscan.source.loops import LoopLines, Loops
 
 SOURCE = """\
 def train():
@@ -79,7 +79,7 @@ def test_a_loop_beside_the_steps_loop_is_a_phase() -> None:
 def test_a_phase_s_rounds_are_those_of_its_outermost_loop() -> None:
     """Not of the loop in what it calls, nor of the one around it and the steps."""
     (phase,) = seen(64, every=8, between=(ROLLOUT, 50))
-    assert rounds_of(phase, Loops()) == (CODES["train"], Loop(3, 4, 4))
+    assert rounds_of(phase, Loops()) == (CODES["train"], LoopLines(3, 4, 4))
 
 
 def test_what_only_few_rounds_come_to_is_a_phase_by_its_function_s_name() -> None:

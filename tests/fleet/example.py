@@ -6,28 +6,33 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from syncscan.model.finding import Cause, Confidence, FindingFacts, Phase, Severity, Source, Use
 from syncscan.model.fleet import Fleet, JobFinding, JobRank, LateCause, Lateness, PathSegment, RankFrom, Unread
-from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
+from syncscan.model.rank import RankAnalysis, RankStep
 
 STEP_US = 10_000.0
 """Time of a step of the job."""
 
 
-def rank_finding(**changes: Any) -> RankFinding:
+def rank_finding(line: int = 52, **changes: Any) -> FindingFacts:
     """A sync of one rank, once per step."""
     built: dict[str, Any] = {
-        "id": "item-01c248f7", "rule": "item", "cause": "READBACK", "title": ".item() waits for a number",
-        "fix": "Keep the number on the device. Log it later.", "op": "aten::item", "scope": ("train", "log"),
-        "file": "train.py", "line": 52, "function": "step", "phase": "forward", "intended": False, "kernels_stay": True,
-        "per_step": 1.0, "wait_us": 3_000.0, "bubble_us": 900.0, "alone_us": 800.0,
+        "id": "item-01c248f7", "rule": "item", "name": "item()", "cause": Cause.READBACK, "severity": Severity.LOW,
+        "confidence": Confidence.HIGH, "op": "aten::item", "op_stack": ("aten::item",), "call": "cudaStreamSynchronize",
+        "scope": ("train", "log"), "module": (), "source": Source("train.py", line, "step", exact=True),
+        "called_from": None, "in_loop": False, "owner": "user", "phase": Phase.FORWARD, "thread": "thread 1",
+        "count": 3, "per_step": 1.0, "wait_us": 3_000.0, "bubble_us": 900.0, "moved_us": None,
+        "recoverable_us": 800.0, "recoverable_range_us": (700.0, 900.0), "once_compiled_us": None, "untold": "",
+        "value": Use.SHOWN, "title": ".item() waits for a number", "why": "The number is on the device.",
+        "fix": "Keep the number on the device. Log it later.", "when_fine": "Once per epoch.",
     }  # fmt: skip
-    return RankFinding(**{**built, **changes})
+    return FindingFacts(**{**built, **changes})
 
 
-def rank(number: int, findings: tuple[RankFinding, ...] = (), steps: int = 3, **changes: Any) -> RankAnalysis:
+def rank(number: int, findings: tuple[FindingFacts, ...] = (), steps: int = 3, **changes: Any) -> RankAnalysis:
     """One rank's trace: steps of 10 ms."""
     built: dict[str, Any] = {
-        "syncscan": "0", "path": f"job/rank{number}.json.gz", "size_bytes": 1000, "modified_ns": 1, "rank": number,
+        "syncscan": "0", "path": f"job/rank{number}.json.gz", "size_bytes": 1000, "rank": number,
         "world_size": None, "base_ns": 0, "groups": (),
         "steps": tuple(RankStep(k, int(k * STEP_US * 1e3), int((k + 1) * STEP_US * 1e3)) for k in range(steps)),
         "numbered": True, "observed_us": STEP_US, "unprofiled_us": None, "wait_us": 3_000.0, "bubble_us": 900.0,
@@ -44,8 +49,8 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
     Another sync is on all ranks, and gains the job nothing though each trace alone says otherwise.
     """
     everywhere = rank_finding(
-        id="nonzero-aa00bb11", rule="nonzero", cause="SHAPE", title="nonzero waits to learn a size", op="aten::nonzero",
-        line=60, alone_us=1_200.0, fix="Use torch.where.",
+        id="nonzero-aa00bb11", rule="nonzero", cause=Cause.SHAPE, title="nonzero waits to learn a size",
+        op="aten::nonzero", line=60, recoverable_us=1_200.0, fix="Use torch.where.",
     )  # fmt: skip
     finding = rank_finding()
     ranks = tuple(
@@ -101,9 +106,8 @@ def even(count: int = 4) -> Fleet:
 
 def hostile(text: str) -> Fleet:
     """One in which every name is this text."""
-    named = rank_finding(
-        id=text, rule=text, title=text, fix=text, op=text, scope=(text,), file=text, function=text, phase=text
-    )
+    source = Source(text, 52, text, exact=True)
+    named = rank_finding(id=text, rule=text, title=text, fix=text, op=text, scope=(text,), source=source, thread=text)
     fleet = job(2)
     ranks = tuple(replace(r, of=rank(r.number, (named,), path=text, bound=text, reason=text)) for r in fleet.ranks)
     path = tuple(replace(s, collective=text) for s in fleet.path)

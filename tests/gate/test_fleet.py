@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan import gate
-from syncscan.errors import UsageError
 from syncscan.gate import diff_document, diff_report
 from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
 from syncscan.gate.limits import judge
@@ -116,10 +115,10 @@ def test_allow_list_comment_and_baseline_exempt() -> None:
     assert len(gate.check(even(), Rules(limits=()), baseline).unused) == 2
 
 
-def test_a_limit_by_owner_is_refused() -> None:
-    """A job doesn't tell whose code waits."""
-    with pytest.raises(UsageError, match="owner user can't be checked"):
-        check(job(), Limit(by="owner", glob="user", syncs=0))
+def test_a_limit_by_owner_counts_as_in_a_trace() -> None:
+    """A job's finding is that of its ranks, with whose code waits."""
+    assert not check(job(), Limit(by="owner", glob="user", syncs=0)).passed
+    assert check(job(), Limit(by="owner", glob="framework", syncs=0)).passed
 
 
 def render_text(difference: Diff) -> str:

@@ -184,21 +184,6 @@ def loading(iterator, at=0, lasts=600):
     return t
 
 
-def test_a_pageable_copy_outside_of_any_op_is_its_call_alone():
-    """A library's own copy has no op whose time would go; the trace's last slice is another's."""
-    t = TraceBuilder()
-    calls = []
-    for start in t.steps(3, lasts=1000):
-        t.copy("Memcpy HtoD (Pageable -> Device)", at=start + 10, lasts=100, blocks=True)
-        t.events[-1]["args"]["bytes"] = 1_000_000
-        calls.append((int(start + 10) * 1000, int(start + 112) * 1000))
-        t.launch("gemm", at=start + 200, lasts=100)
-    with t.thread("later", 300):
-        t.op("aten::add", 3500, 3600)
-    (change,) = rules(t)["pageable-input"].changes
-    assert [(begin, end) for _, begin, end in change.host] == calls
-
-
 def test_no_workers_are_distinguished_from_too_few():
     """By the class of the loader's iterator."""
     assert set(rules(loading("_SingleProcessDataLoaderIter"))) == {"loader-no-workers"}

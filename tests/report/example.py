@@ -64,7 +64,6 @@ EXPLICIT = dict(  # noqa: C408
     fix="Time with events that are read after the loop.",
     when_fine="Around a measurement.",
     do="Read events after the loop.",
-    intended=True,
 )
 
 LAUNCHES = Habit(

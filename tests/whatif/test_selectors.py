@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Severity
 from syncscan.whatif.selectors import select
 from tests.whatif.story import analyzed, real
 
@@ -49,7 +50,7 @@ def test_a_scope_glob_matches_the_whole_path(analysis: Analysis) -> None:
 def test_all_leaves_out_intended_waits(analysis: Analysis) -> None:
     """A wait that is meant goes only if it is named."""
     f = analysis.findings[0]
-    meant = replace(f, intended=True)
+    meant = replace(f, severity=Severity.INFO)
     assert select((meant,), ["all"]) == ()
     assert select((meant,), [f"id:{f.id}"]) == (meant,)
 

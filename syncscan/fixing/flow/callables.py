@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from syncscan.fixing import makers
 from syncscan.fixing.flow import callees
-from syncscan.fixing.program_file import File, Function
+from syncscan.fixing.program_file import File
+from syncscan.source.tree import Function
 
 OWN = "this file"
 """Name for the functions, methods and classes of the same file, which can be followed."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing.program_file import File, Function, Scope
+from syncscan.fixing.program_file import File
+from syncscan.source.tree import Function, Scope
 
 _RUN_BESIDE = frozenset("Thread Timer submit signal run_in_executor to_thread add_done_callback".split())
 """Calls after which a function that they are given runs on its own, beside the rest of the program."""

@@ -6,14 +6,15 @@ import ast
 from typing import TYPE_CHECKING
 
 from syncscan.fixing.flow import deferred_arithmetic
-from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint, number
+from syncscan.fixing.flow.taint import ContainerShape, Stuck, Taint
 from syncscan.fixing.program_file import NUMBERS
 from syncscan.source.code_pattern import matched
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
 
-_PUTS = frozenset("append insert appendleft".split())
+_ADDS = "$of.append($x) | $of.appendleft($x) | $of.insert($at, $x)"
+_JOINS = "$of.extend($x) | $of.update($x)"
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
 """Methods of containers that don't look at what is inside."""
 _HOLDERS = {
@@ -26,15 +27,10 @@ _HOLDERS = {
 _INSPECTED = "is inspected inside the loop"
 
 
-def method(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
-    """Follow `x.append(node)`; return whether the call is one."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _PUTS:
-        return False
-    if _holder(walk, call.func.value) is not ContainerShape.LIST:
-        return False
-    walk.note_copy(node)
-    inside(walk, call.func.value, taint, origin)
-    return True
+def added(walk: NumberWalk, call: ast.Call, taint: Taint) -> str | None:
+    """Follow `x.append(…)`; return why the host needs the number, and None where the call is none such."""
+    add = matched(_ADDS, call)
+    return inside(walk, add.of, taint) if add and _holder(walk, add.of) is ContainerShape.LIST else None
 
 
 def _holder(walk: NumberWalk, node: ast.expr) -> ContainerShape | None:
@@ -43,79 +39,69 @@ def _holder(walk: NumberWalk, node: ast.expr) -> ContainerShape | None:
     return _HOLDERS.get(next(iter(types))) if len(types) == 1 else None
 
 
-def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) -> None:
+def inside(walk: NumberWalk, container: ast.expr, taint: Taint) -> str:
     """Mark an expression's container as holding the number from here on."""
     cell, shape = walk.cell(container), _holder(walk, container)
     if cell is None or shape is None:
-        walk.stuck(container, "is stored where the analysis can't follow it", origin)
-        return
+        return "is stored where the analysis can't follow it"
     if taint.shape is ContainerShape.DICT and shape is ContainerShape.LIST:
         shape = ContainerShape.ROWS
     elif taint.shape is not ContainerShape.NUMBER:
-        raise Stuck(container, "is stored in a nested container", origin)
-    walk.hold(cell, container, taint.holding(shape), origin)
+        raise Stuck(container, "is stored in a nested container", taint.origin)
+    return walk.hold(cell, container, taint.within(shape))
 
 
-def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
-    outer = walk.file.parents.get(parent)
+def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint) -> str:
+    """Follow a use of a container; return why the host needs what is in it, or nothing."""
+    is_dict = taint.shape is ContainerShape.DICT
     match parent:
         case ast.Attribute():
-            _method_of(walk, node, parent, taint, origin)
+            return _method_of(walk, parent, taint)
         case ast.Subscript() if node is parent.value:
-            _element(walk, node, parent, taint, origin)
+            return _element(walk, parent, taint)
         case ast.Call(func=ast.Name(id="len")) | ast.If() | ast.While() | ast.UnaryOp(op=ast.Not()):
-            return
-        case ast.Compare(ops=[ast.In() | ast.NotIn()]) if taint.shape is ContainerShape.DICT:
-            return
-        case ast.Call() if matched("sum($x)", parent) and taint.shape is ContainerShape.LIST:
-            walk.follow_sum(node, taint, origin)
+            return ""
+        case ast.Compare(ops=[ast.In() | ast.NotIn()]) if is_dict:
+            return ""
         case ast.Call():
-            _handed(walk, node, parent, taint, origin)
+            return _handed(walk, node, parent, taint)
         case ast.Assign() | ast.AnnAssign() if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-            for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
-                walk.bind(target, taint, origin)
+            return walk.assigned(parent, taint)
         case ast.AugAssign(op=ast.Add()) if node is parent.value:
-            inside(walk, parent.target, number(taint.types), origin)
+            return inside(walk, parent.target, taint.number())
         case ast.Return():
-            walk._in_Return(parent, node, taint, origin)
-        case ast.Tuple() if isinstance(outer, ast.Return | ast.Assign):
-            walk._in_Tuple(parent, node, taint, origin)
-        case _:
-            walk.stuck(node, _INSPECTED, origin)
+            return walk.returned(parent, taint)
+    return _INSPECTED
 
 
-def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: Taint, origin: Origin) -> None:
-    call = walk.file.parents[parent]
-    called = isinstance(call, ast.Call) and call.func is parent
+def _method_of(walk: NumberWalk, method: ast.Attribute, taint: Taint) -> str:
+    call = walk.file.parents[method]
+    if not isinstance(call, ast.Call) or call.func is not method:
+        return _INSPECTED
     # what is taken out in a statement of its own is looked at by nothing
-    dropped = parent.attr in ("pop", "popleft", "popitem") and isinstance(walk.file.parents[call], ast.Expr)
-    if called and (parent.attr in _HARMLESS or dropped):
-        return
-    if isinstance(call, ast.Call) and called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
-        walk.push(call, number(taint.types), origin)
-    else:
-        walk.stuck(node, _INSPECTED, origin)
+    dropped = method.attr in ("pop", "popleft", "popitem") and isinstance(walk.file.parents[call], ast.Expr)
+    if method.attr in _HARMLESS or dropped:
+        return ""
+    gets = method.attr == "get" and taint.shape is ContainerShape.DICT
+    return walk.push(call, taint.number()) if gets else _INSPECTED
 
 
-def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
-    types = walk.file.types(parent)
-    if not isinstance(parent.ctx, ast.Load):
-        return
-    if isinstance(parent.slice, ast.Slice):
-        walk.stuck(node, _INSPECTED, origin)
-    elif taint.shape is ContainerShape.ROWS:
-        walk.push(parent, taint.holding(ContainerShape.DICT), origin)
-    elif types and types <= NUMBERS:
-        walk.push(parent, number(types), origin)
-    else:
-        walk.stuck(parent, deferred_arithmetic.why_no_number(types), origin)
+def _element(walk: NumberWalk, part: ast.Subscript, taint: Taint) -> str:
+    types = walk.file.types(part)
+    if not isinstance(part.ctx, ast.Load):
+        return ""
+    if isinstance(part.slice, ast.Slice) or taint.shape is ContainerShape.ROWS:
+        return _INSPECTED
+    if types and types <= NUMBERS:
+        return walk.push(part, taint.number(types))
+    return deferred_arithmetic.why_no_number(types)
 
 
-def _handed(walk: NumberWalk, node: ast.expr, call: ast.Call, taint: Taint, origin: Origin) -> None:
-    put = matched("$of.append($x) | $of.appendleft($x) | $of.extend($x) | $of.update($x)", call)
-    if put and taint.shape is ContainerShape.DICT and matched("$of.append(...) | $of.appendleft(...)", call):
-        inside(walk, put.of, taint, origin)
-    elif put and matched("$of.extend(...) | $of.update(...)", call) and _holder(walk, put.of):
-        inside(walk, put.of, number(taint.types), origin)
-    else:
-        walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)
+def _handed(walk: NumberWalk, node: ast.expr, call: ast.Call, taint: Taint) -> str:
+    if matched("sum($x)", call) and taint.shape is ContainerShape.LIST:
+        return walk.summed(call, taint)
+    if (add := matched(_ADDS, call)) and taint.shape is ContainerShape.DICT:
+        return inside(walk, add.of, taint)
+    if (join := matched(_JOINS, call)) and _holder(walk, join.of):
+        return inside(walk, join.of, taint.number())
+    return f"is passed to {ast.unparse(call.func)}(), which may inspect it"

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Collection, Iterable
 
 from syncscan.fixing.flow import callables, known_functions
-from syncscan.fixing.program_file import NUMBERS, File, Function, Loop, Scope
+from syncscan.fixing.program_file import NUMBERS, File
+from syncscan.source.tree import Function, Loop, Scope
 
 _PROPERTIES = frozenset(
     "device dtype grad_fn is_cuda is_leaf is_sparse itemsize layout ndim requires_grad shape".split()

@@ -125,7 +125,7 @@ def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
         return (test if alone else f"({test})") + (f"{_convert(site, how)}" if not alone else "")
     if site.tensor.dims:
         source += ".squeeze()"
-    if (not site.detached and _needs_detach(file, site)) or (site.detached and not is_data(site.of)):
+    if not is_data(site.of) and (site.detached or any(t.grad for t in file.seen(site.of).tensors)):
         source += ".detach()"
     converted = source + _convert(site, how)
     plain = render(site.of)
@@ -152,41 +152,6 @@ def _convert(site: NumberRead, how: Deferral) -> str:
 
 def in_double(site: NumberRead, how: Deferral) -> bool:
     return _convert(site, how) == ".double()"
-
-
-def _needs_detach(file: File, site: NumberRead) -> bool:
-    if site.tensor.dtype in _INTEGERS or _is_of_detached(site.of):
-        return False
-    return any(t.grad for t in file.seen(site.of).tensors) or not _without_gradients(file, site.node)
-
-
-def _is_of_detached(node: ast.expr) -> bool:
-    """Return whether a chain starts at a tensor without gradient: `p.grad.norm()`, `x.detach().max()`."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        if isinstance(node, ast.Attribute) and node.attr in ("grad", "data"):
-            return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
-            return True
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return False
-
-
-def _without_gradients(file: File, node: ast.AST) -> bool:
-    inner = node
-    for outer in file.ancestors(node):
-        items = outer.items if isinstance(outer, ast.With) and inner in outer.body else []
-        if any(_turns_off(item.context_expr) for item in items):
-            return True
-        if isinstance(outer, ast.FunctionDef):
-            return any(_turns_off(d) for d in outer.decorator_list)
-        inner = outer
-    return False
-
-
-def _turns_off(node: ast.expr) -> bool:
-    function = node.func if isinstance(node, ast.Call) else node
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in ("no_grad", "inference_mode")
 
 
 def is_data(node: ast.expr) -> bool:

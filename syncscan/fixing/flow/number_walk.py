@@ -1,35 +1,47 @@
 """Follows a deferred number through its file, and writes the changes that it needs.
 
 It goes by names, lists, dictionaries and what functions of the file return. What else gets the number may look at it:
-an attribute, a function that is called with it, a name of another function.
+an attribute, a tuple, a function that is called with it, a name of another function.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from syncscan.fixing import clock_reads
-from syncscan.fixing.edits import Draft, Template
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, containers, deferred_arithmetic, onlookers, read_back
+from syncscan.fixing.flow.deferred_arithmetic import CONTROLS
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
-from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint, number
-from syncscan.fixing.program_file import File, Function, Loop
+from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
+from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import Function, Loop
 
 NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
 UNFOLLOWED = "is stored where the analysis can't follow it"
 ATTRIBUTE = "is stored in an attribute, which other code may read"
 SECOND_NAME = "is stored in a container with a second name"
-_CONTROLS = "controls what runs next"
+LOGGED = "is printed or logged in every step"
 _NEEDED = {
-    "While": _CONTROLS,
-    "Assert": _CONTROLS,
-    "BoolOp": _CONTROLS,
+    "While": CONTROLS,
+    "Assert": CONTROLS,
+    "BoolOp": CONTROLS,
+    "UnaryOp": CONTROLS,
+    "IfExp": CONTROLS,
+    "comprehension": CONTROLS,
     "Subscript": "is an index, which the host needs",
     "Slice": "is a size, which the host needs",
+    "Dict": "is a key, which the host needs",
+    "DictComp": "is a key, which the host needs",
+    "Tuple": "is put in a tuple, which the analysis doesn't follow",
+    "GeneratorExp": "is iterated over by the host",
 }
 """By the kind of expression or statement that holds the number: what the host needs it for."""
+_LOGS = ("info", "debug", "log", "write", "add_scalar", ".format")
+_HOLDS = (ast.Assign, ast.AnnAssign, ast.Return, ast.Call, ast.List, ast.Dict, ast.Tuple, ast.IfExp)
+"""What may hold the tensor of a name in it."""
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 MOST = 40
@@ -58,7 +70,11 @@ def followed(file: File, site: NumberRead, reads: Iterable[ast.expr]) -> NumberW
 
 
 class NumberWalk:
-    """Follows one deferred number; what the file's other `reads` give is a number, and may be deferred too."""
+    """Follows one deferred number; what the file's other `reads` give is a number, and may be deferred too.
+
+    What follows it into something returns why the host needs it there, as the end of a sentence; empty where it
+    doesn't.
+    """
 
     def __init__(self, file: File, site: NumberRead, reads: frozenset[ast.expr]) -> None:
         self.file, self.site, self.reads = file, site, reads
@@ -76,16 +92,13 @@ class NumberWalk:
         """Where the number is written out, seldom: there a tensor is read."""
         self.converted: list[tuple[tuple[ast.expr, ...], Origin]] = []
         """Expressions of which one has to be a tensor, as it is written so, and the origins of their numbers."""
-        self.copied: set[Local] = set()
-        """Names whose tensor something else holds too, so that nothing may be added to it in place."""
-        self.added: dict[ast.AugAssign, Local] = {}
 
     def go(self) -> None:
         if self.file.hides_names():
             raise Stuck(
                 self.site.node, "may be reached under any name, because the file uses locals(), exec() or similar"
             )
-        self.push(self.site.node, number([self.site.type]), self.origin(self.site.node, None))
+        self.push(self.site.node, Taint(self.origin(self.site.node, None), frozenset({self.site.type})))
         for nodes, origin in self.converted:
             if not any(read_back.is_tensor(self, node) for node in nodes):
                 raise Stuck(nodes[0], "may still be a plain number, if its loop has no turn", origin)
@@ -163,191 +176,123 @@ class NumberWalk:
 
     # what becomes of an expression
 
-    def push(self, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Follow an expression that holds the number."""
+    def push(self, node: ast.expr, taint: Taint) -> str:
+        """Follow an expression that holds the number; `Stuck` where the host needs it and can't read it there."""
         if self.tainted.get(node) == taint:
-            return
+            return ""
         self.tainted[node] = taint
         parent = self.file.parents[node]
-        kind = type(parent).__name__
-        if taint.shape is not ContainerShape.NUMBER:
-            containers.use(self, node, parent, taint, origin)
-            return
-        follow: Callable[..., None] | None = getattr(self, f"_in_{kind}", None)
-        if follow is None:
-            self.stuck(node, _NEEDED.get(kind, f"is needed by the host here ({kind.lower()})"), origin)
+        if taint.shape is ContainerShape.NUMBER:
+            why = self._number_in(parent, node, taint)
         else:
-            follow(parent, node, taint, origin)
+            why = containers.use(self, node, parent, taint)
+        if why and not self._rarely(node, taint.origin):
+            raise Stuck(node, why, taint.origin)
+        return ""
 
-    def stuck(self, node: ast.AST, why: str, origin: Origin, *, shown: bool = False) -> None:
-        """Read the number right here if that happens rarely; otherwise raise `Stuck`."""
-        if not self._rarely(node, origin, shown):
-            raise Stuck(node, why, origin, shown)
+    def _number_in(self, parent: ast.AST, node: ast.expr, taint: Taint) -> str:
+        match parent:
+            case ast.Expr():
+                return ""
+            case ast.BinOp():
+                return deferred_arithmetic.operation(self, parent, node, taint)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd()) if taint.types <= {"float", "int"}:
+                return self.compute(parent, taint)
+            case ast.Compare():
+                return deferred_arithmetic.comparison(self, parent, node, taint)
+            case ast.IfExp() if node is not parent.test:
+                return self.push(parent, taint)
+            case ast.If():
+                return deferred_arithmetic.branch(self, parent, node, taint)
+            case ast.FormattedValue():
+                return LOGGED
+            case ast.Call():
+                return self._argument(parent, node, taint)
+            case ast.keyword() if isinstance(call := self.file.parents[parent], ast.Call):
+                return self._argument(call, node, taint)
+            case ast.Dict(values=values) if node in values:
+                return self.push(parent, taint.within(ContainerShape.DICT))
+            case ast.DictComp(value=value) if node is value:
+                return self.push(parent, taint.within(ContainerShape.DICT))
+            case ast.List() | ast.ListComp():
+                return self.push(parent, taint.within(ContainerShape.LIST))
+            case ast.GeneratorExp() if matched("sum($x)", call := self.file.parents[parent]):
+                return self.summed(call, taint)  # type: ignore[arg-type]
+            case ast.Tuple() if matched("$text % $values", self.file.parents[parent]):
+                return LOGGED
+            case ast.Assign() | ast.AnnAssign():
+                return self.assigned(parent, taint)
+            case ast.AugAssign():
+                return deferred_arithmetic.added(self, parent, node, taint)
+            case ast.Return():
+                return self.returned(parent, taint)
+        kind = type(parent).__name__
+        return _NEEDED.get(kind, f"is needed by the host here ({kind.lower()})")
 
-    def write(self, node: ast.AST, template: Template) -> None:
-        self.draft.replace(node, template)
-
-    def compute(self, node: ast.expr, taint: Taint, origin: Origin) -> None:
+    def compute(self, node: ast.expr, taint: Taint) -> str:
         self.how.computed = True
-        self.push(node, taint, origin)
+        return self.push(node, taint)
 
     def is_number(self, node: ast.expr) -> bool:
         """Return whether an expression is a Python number, deferred or not."""
         return node in self.tainted or self.file.is_number(node)
 
-    def _in_Expr(self, parent: ast.Expr, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Accept an expression whose value is unused."""
+    def _argument(self, call: ast.Call, node: ast.expr, taint: Taint) -> str:
+        why = deferred_arithmetic.function(self, call, node, taint)
+        if why is None:
+            why = containers.added(self, call, taint)
+        if why is not None:
+            return why
+        name = ast.unparse(call.func)
+        shown = name in ("print", "str", "repr", "format") or name.endswith(_LOGS)
+        return LOGGED if shown else f"is passed to {name}(), which may need it"
 
-    def _in_BinOp(self, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        deferred_arithmetic.arithmetic(self, parent, node, taint, origin)
-
-    def _in_UnaryOp(self, parent: ast.UnaryOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        if isinstance(parent.op, ast.USub | ast.UAdd) and taint.types <= {"float", "int"}:
-            self.compute(parent, taint, origin)
-        else:
-            self.stuck(node, _CONTROLS, origin)
-
-    def _in_Compare(self, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        deferred_arithmetic.comparison(self, parent, node, origin)
-
-    def _in_IfExp(self, parent: ast.IfExp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        if node is parent.test:
-            self.stuck(node, _CONTROLS, origin)
-        else:
-            self.push(parent, taint, origin)
-
-    def _in_If(self, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        deferred_arithmetic.branch(self, parent, node, origin)
-
-    def _in_FormattedValue(self, parent: ast.FormattedValue, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.stuck(node, "is printed or logged in every step", origin, shown=parent.conversion == -1)
-
-    def _in_keyword(self, parent: ast.keyword, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        call = self.file.parents[parent]
-        if isinstance(call, ast.Call):
-            self._in_Call(call, node, taint, origin)
-        else:
-            self.stuck(node, "is needed by the host here", origin)
-
-    def _in_Call(self, parent: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        if deferred_arithmetic.function(self, parent, node, taint, origin):
-            return
-        if containers.method(self, parent, node, taint, origin):
-            return
-        name = ast.unparse(parent.func)
-        ends = ("info", "debug", "log", "write", "add_scalar", ".format")
-        shown = name in ("print", "str", "repr", "format") or name.endswith(ends)
-        why = "is printed or logged in every step" if shown else f"is passed to {name}(), which may need it"
-        self.stuck(node, why, origin)
-
-    def _in_Dict(self, parent: ast.Dict | ast.DictComp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        if node in (parent.values if isinstance(parent, ast.Dict) else [parent.value]):
-            self.push(parent, taint.holding(ContainerShape.DICT), origin)
-        else:
-            self.stuck(node, "is a key, which the host needs", origin)
-
-    _in_DictComp = _in_Dict
-
-    def _in_List(self, parent: ast.List, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.push(parent, taint.holding(ContainerShape.LIST), origin)
-
-    def _in_GeneratorExp(
-        self, parent: ast.GeneratorExp | ast.ListComp, node: ast.expr, taint: Taint, origin: Origin
-    ) -> None:
-        if node is not parent.elt:
-            self.stuck(node, _CONTROLS, origin)
-        elif isinstance(parent, ast.ListComp):
-            self.push(parent, taint.holding(ContainerShape.LIST), origin)
-        elif matched("sum($x)", self.file.parents[parent]):
-            self.follow_sum(parent, taint, origin)
-        else:
-            self.stuck(node, "is iterated over by the host", origin)
-
-    _in_ListComp = _in_GeneratorExp
-
-    def follow_sum(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
+    def summed(self, call: ast.Call, taint: Taint) -> str:
         """Follow `sum(…)` of deferred numbers, which adds tensors in the same order."""
-        call = self.file.parents[parent]
-        assert isinstance(call, ast.Call)
         types = self.file.types(call)
         if "float" in types and taint.types != {"float"}:
-            self.stuck(parent, "is added to other numbers", origin)
-        else:
-            self.compute(call, number(types), origin)
+            return "is added to other numbers"
+        return self.compute(call, taint.number(types))
 
-    def _in_Tuple(self, parent: ast.Tuple, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        outer = self.file.parents[parent]
-        if isinstance(outer, ast.Return):
-            self._in_Return(outer, node, taint, origin)
-        elif isinstance(outer, ast.Assign):
-            for target in outer.targets:
-                self._unpack(target, parent.elts.index(node), taint, origin)
-        elif matched("$text % $values", outer):
-            self.stuck(node, "is printed or logged in every step", origin)
-        else:
-            self.stuck(node, "is needed by the host here (tuple)", origin)
+    def assigned(self, statement: ast.Assign | ast.AnnAssign, taint: Taint) -> str:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return next(filter(None, [self.bind(target, taint) for target in targets]), "")
 
-    def _unpack(self, target: ast.expr, at: int, taint: Taint, origin: Origin) -> None:
-        if not isinstance(target, ast.Tuple) or any(isinstance(t, ast.Starred) for t in target.elts):
-            raise Stuck(target, "is kept in a tuple that isn't unpacked at once", origin)
-        self.bind(target.elts[at], taint, origin)
-
-    def _in_Assign(self, parent: ast.Assign | ast.AnnAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
-            self.bind(target, taint, origin)
-            if isinstance(node, ast.Name):
-                self.note_copy(target)
-        self.note_copy(node)
-
-    _in_AnnAssign = _in_Assign
-
-    def _in_AugAssign(self, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        deferred_arithmetic.added(self, parent, node, taint, origin)
-
-    def _in_Return(self, parent: ast.Return, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Follow what a function returns, alone or in a tuple, to its calls."""
-        function = self.file.function_of(parent)
+    def returned(self, statement: ast.Return, taint: Taint) -> str:
+        """Follow what a function returns to its calls."""
+        function, origin = self.file.function_of(statement), taint.origin
         if origin.home is not None or isinstance(function, ast.Module):
-            self.stuck(node, "is returned from within the loop", origin)
-            return
-        self.note_copy(node)
+            return "is returned from within the loop"
         calls = callees.calls_of(self.file, function)
         if not calls:
             raise Stuck(function, f"is returned by {function.name}(), which has unknown callers", origin)
-        parts = parent.value.elts if isinstance(parent.value, ast.Tuple) and node is not parent.value else []
         for call in (call for call in calls if self.file.seen(call).count):
-            outer, assign = self.origin(call, origin), self.file.parents[call]
-            if not parts:
-                self.push(call, taint, outer)
-            elif isinstance(assign, ast.Assign) and len(assign.targets) == 1:
-                self._unpack(assign.targets[0], parts.index(node), taint, outer)
-            else:
-                raise Stuck(call, "is returned in a tuple that isn't unpacked at once", outer)
+            self.push(call, Taint(self.origin(call, origin), taint.types, taint.shape))
+        return ""
 
     # names
 
-    def bind(self, target: ast.expr, taint: Taint, origin: Origin) -> None:
+    def bind(self, target: ast.expr, taint: Taint) -> str:
         """Follow an assignment of the number, or of a container with it, to a name or element."""
         cell = self.cell(target)
         if isinstance(target, ast.Subscript) and taint.shape is ContainerShape.NUMBER:
-            containers.inside(self, target.value, taint, origin)
-        elif cell is None:
-            self.stuck(target, ATTRIBUTE if isinstance(target, ast.Attribute) else UNFOLLOWED, origin)
-        else:
-            self.hold(cell, target, taint, origin)
+            return containers.inside(self, target.value, taint)
+        if cell is None:
+            return ATTRIBUTE if isinstance(target, ast.Attribute) else UNFOLLOWED
+        return self.hold(cell, target, taint)
 
     def cell(self, node: ast.AST) -> Local | None:
         """Return what a name stands for; None for what can't be followed."""
         return Local(self.file.home_of(node), node.id) if isinstance(node, ast.Name) else None
 
-    def hold(self, cell: Local, path: ast.expr, taint: Taint, origin: Origin) -> None:
+    def hold(self, cell: Local, path: ast.expr, taint: Taint) -> str:
         """Follow all uses of a name that holds the number from here on."""
-        earlier = self.cells.get((cell, origin))
+        origin, earlier = taint.origin, self.cells.get((cell, taint.origin))
         if earlier is not None and earlier.shape is not taint.shape:
             raise Stuck(path, "is stored in a name that also holds other values", origin)
-        joined = Taint(taint.shape, taint.types | (earlier.types if earlier else frozenset()))
+        joined = Taint(origin, taint.types | (earlier.types if earlier else frozenset()), taint.shape)
         if earlier == joined:
-            return
+            return ""
         function = self.file.function_of(origin.node)
         is_container = joined.shape is not ContainerShape.NUMBER
         if cell.scope is not function or self.file.function_of(path) is not function:
@@ -359,10 +304,12 @@ class NumberWalk:
             self._check_second_names(cell, origin)
         for use in self.uses(cell):
             if self.in_region(use, origin):
-                self.push(use, joined, origin)
-        for statement in self._sums(cell):
-            if not is_container and self.in_region(statement, origin):
-                deferred_arithmetic.in_place(self, cell, statement, joined, origin)
+                self.push(use, joined)
+        for statement in () if is_container else self._sums(cell, origin):
+            if why := deferred_arithmetic.why_not_in_place(self, statement, joined):
+                raise Stuck(statement.target, why, origin)
+            self.how.computed = True
+        return ""
 
     def _check_second_names(self, cell: Local, origin: Origin) -> None:
         """Refuse a container that other code may hold under another name before the loop is over."""
@@ -384,27 +331,24 @@ class NumberWalk:
         return same and end is not None and node.lineno > end
 
     def stores(self, cell: Local) -> Iterator[ast.Name]:
-        return (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
+        return (n for n in self.file.names(*cell) if isinstance(n.ctx, ast.Store))
 
     def uses(self, cell: Local) -> Iterator[ast.Name]:
-        return (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
+        return (n for n in self.file.names(*cell) if isinstance(n.ctx, ast.Load))
 
     def types_read(self, cell: Local | None) -> set[str]:
         return {kind for use in (self.uses(cell) if cell is not None else ()) for kind in self.file.types(use)}
 
-    def _sums(self, cell: Local) -> list[ast.AugAssign]:
-        """Return the statements that compute with a name in place: `x += y`."""
-        statements = [self.file.parents[target] for target in self.stores(cell)]
-        return [statement for statement in statements if isinstance(statement, ast.AugAssign)]
+    def _sums(self, cell: Local, origin: Origin) -> Iterator[ast.AugAssign]:
+        """Yield the statements that compute with a name in place before it is read: `x += y`."""
+        for target in self.stores(cell):
+            statement = self.file.parents[target]
+            if isinstance(statement, ast.AugAssign) and self.in_region(statement, origin):
+                yield statement
 
-    def as_tensor(self, origin: Origin, *nodes: ast.expr) -> None:
+    def as_tensor(self, taint: Taint, *nodes: ast.expr) -> None:
         """Note that what is written needs one of some expressions to be a tensor: `x.sqrt()`, `torch.where(…)`."""
-        self.converted.append((nodes, origin))
-
-    def note_copy(self, node: ast.expr) -> None:
-        """Note that the name's tensor has a second holder from here on."""
-        if (cell := self.cell(node)) is not None:
-            self.copied.add(cell)
+        self.converted.append((nodes, taint.origin))
 
     # what is written
 
@@ -416,25 +360,32 @@ class NumberWalk:
         how.kept = copies(self.file, site, region)
         if not self.file.has_float64 and in_double(site, how):
             raise Stuck(site.node, NO_FLOAT64, origin)
-        self.write(site.node, lambda render: written(self.file, site, how, render))
+        self.draft.replace(site.node, lambda render: written(self.file, site, how, render))
 
     def _write_sums(self) -> None:
         """Write `x = x + y` for `x += y` if something else may hold x: a second name, or who took an entry out."""
-        for statement, cell in self.added.items():
-            if cell in self.copied:
-                deferred_arithmetic.write_sum(self, statement)
         for (cell, origin), taint in self.cells.items():
-            uses = self.uses(cell) if taint.shape is not ContainerShape.NUMBER else ()
-            for entry in (self.file.parents[use] for use in uses if self.in_region(use, origin)):
+            if taint.shape is ContainerShape.NUMBER:
+                for statement in self._sums(cell, origin) if self._is_shared(cell) else ():
+                    deferred_arithmetic.write_sum(self, statement)
+                continue
+            for entry in (self.file.parents[use] for use in self.uses(cell) if self.in_region(use, origin)):
                 holder = self.file.parents[entry]
                 if isinstance(holder, ast.AugAssign) and holder.target is entry:
                     deferred_arithmetic.write_sum(self, holder)
 
-    def _rarely(self, node: ast.AST, origin: Origin, shown: bool) -> bool:
+    def _is_shared(self, cell: Local) -> bool:
+        """Return whether something else may hold the tensor of a name."""
+        parents = (self.file.parents[use] for use in self.uses(cell) if use in self.tainted)
+        given = (self.file.value_given(store) for store in self.stores(cell))
+        return any(isinstance(p, _HOLDS) for p in parents) or any(isinstance(value, ast.Name) for value in given)
+
+    def _rarely(self, node: ast.AST, origin: Origin) -> bool:
         """Read the number here, if this runs seldom beside the reads that are deferred."""
-        if not self._is_rare(node) or self._is_behind_loop(node, origin):
+        if self.file.seen(node).count * RARE > self.site.count or self._is_behind_loop(node, origin):
             return False
-        if shown:
+        shown = self.file.parents[node]
+        if isinstance(shown, ast.FormattedValue) and shown.conversion == -1:
             self.shown.append(node)
             return True
         statement = self._branch_of(node, origin)
@@ -467,9 +418,6 @@ class NumberWalk:
         loops = [home for home in origin.homes if home is not None]
         same = self.file.function_of(node) is self.file.function_of(origin.node)
         return origin.home is None and bool(loops) and same and not self.file.within(node, loops[0])
-
-    def _is_rare(self, node: ast.AST) -> bool:
-        return self.file.seen(node).count * RARE <= self.site.count
 
     def _branch_of(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
         """Return the statement of a rarely taken branch that holds a node."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from syncscan.fixing import clock_reads
 from syncscan.fixing.flow import callables
 from syncscan.fixing.flow.taint import Local, Origin, Stuck
-from syncscan.fixing.program_file import File, Loop
+from syncscan.fixing.program_file import File
+from syncscan.source.tree import Loop
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk

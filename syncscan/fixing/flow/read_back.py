@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from syncscan.fixing import questions
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import Loop
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import Loop
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
-from syncscan.fixing.program_file import Loop, Scope
+from syncscan.source.tree import Loop, Scope
 
 
 class ContainerShape(enum.Enum):
@@ -19,30 +20,6 @@ class ContainerShape(enum.Enum):
     """A dictionary whose values are numbers, some of them deferred."""
     ROWS = "rows"
     """A list of such dictionaries."""
-
-
-class Taint(msgspec.Struct, frozen=True):
-    shape: ContainerShape = ContainerShape.NUMBER
-    types: frozenset[str] = frozenset()
-    """Types of the numbers in the unchanged program: `float`, `int`, `bool`."""
-
-    def holding(self, shape: ContainerShape) -> Taint:
-        """Return a container of such numbers."""
-        return Taint(shape, self.types)
-
-
-def number(types: Iterable[str]) -> Taint:
-    return Taint(ContainerShape.NUMBER, frozenset(types))
-
-
-class Local(msgspec.Struct, frozen=True, eq=True):
-    """A name of a function or of the module."""
-
-    scope: Scope
-    name: str
-
-    def __hash__(self) -> int:
-        return hash((id(self.scope), self.name))
 
 
 class Origin:
@@ -63,12 +40,35 @@ class Origin:
         return self.homes[0]
 
 
+class Taint(msgspec.Struct, frozen=True):
+    origin: Origin
+    types: frozenset[str]
+    """Types of the numbers in the unchanged program: `float`, `int`, `bool`."""
+    shape: ContainerShape = ContainerShape.NUMBER
+
+    def within(self, shape: ContainerShape) -> Taint:
+        """Return a container of such numbers."""
+        return Taint(self.origin, self.types, shape)
+
+    def number(self, types: Iterable[str] | None = None) -> Taint:
+        """Return one such number, or one of other types."""
+        return Taint(self.origin, self.types if types is None else frozenset(types))
+
+    @property
+    def is_integer(self) -> bool:
+        return self.types <= {"int", "bool"}
+
+
+class Local(NamedTuple):
+    """A name of a function or of the module."""
+
+    scope: Scope
+    name: str
+
+
 class Stuck(Exception):
-    """Raised where the host needs a deferred number; `why` ends a sentence: `decides what runs next`.
+    """Raised where the host needs a deferred number; `why` ends a sentence: `decides what runs next`."""
 
-    With `shown`, the number is only written there, as in an f-string, which a tensor would do as well.
-    """
-
-    def __init__(self, node: ast.AST, why: str, origin: Origin | None = None, shown: bool = False) -> None:
+    def __init__(self, node: ast.AST, why: str, origin: Origin | None = None) -> None:
         super().__init__(why)
-        self.node, self.why, self.origin, self.shown = node, why, origin, shown
+        self.node, self.why, self.origin = node, why, origin

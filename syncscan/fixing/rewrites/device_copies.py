@@ -13,7 +13,8 @@ from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.source.code_pattern import called, matched
+from syncscan.source.code_pattern import matched
+from syncscan.source.names import called
 
 ARGUMENT = "non_blocking=True"
 STAGED = 256 * 1024

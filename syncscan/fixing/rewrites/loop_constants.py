@@ -9,9 +9,10 @@ from syncscan.fixing import makers, questions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import primary
-from syncscan.fixing.program_file import File, Loop
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import Loop
 
 _UNCHANGING = frozenset("NoneType bool float int module str torch.device torch.dtype".split())
 """Types whose values can't be written to."""

@@ -12,10 +12,11 @@ from syncscan.fixing.flow.moved_reads import stands_first
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
 from syncscan.fixing.flow.taint import Stuck
-from syncscan.fixing.program_file import File, Loop
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.model.fix import Safety
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import Loop
 
 RARE = 3
 """The body may run at most once per this many reads."""

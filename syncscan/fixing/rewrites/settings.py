@@ -11,7 +11,8 @@ from syncscan.fixing.edits import Draft, Edit
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.model.fix import Safety
-from syncscan.source.code_pattern import called, matched
+from syncscan.source.code_pattern import matched
+from syncscan.source.names import argument, called
 
 NON_BLOCKING = "DataLoaderConfiguration(non_blocking=True)"
 """As the rule's advice names it."""
@@ -49,7 +50,7 @@ def prepared_batches(file: File) -> Answers:
 
 
 def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Answers:
-    pins = makers.keyword(arguments, "dataloader_pin_memory")
+    pins = argument(arguments, "dataloader_pin_memory")
     if isinstance(pins, ast.Constant) and not pins.value:
         yield Left(node, NOT_PINNED.format("dataloader_pin_memory=False"), NON_BLOCKING)
     elif pins is None and makers.takes(arguments, "accelerator_config") and questions.is_path(arguments.func):
@@ -60,29 +61,29 @@ def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Answers:
 
 def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Answers:
     loaders = [n for n in file.nodes if isinstance(n, ast.Call) and _makes_loader(file, n)]
-    pins = [makers.keyword(n, "pin_memory") for n in loaders]
+    pins = [argument(n, "pin_memory") for n in loaders]
     if any(isinstance(value, ast.Constant) and not value.value for value in pins):
         yield Left(node, NOT_PINNED.format("pin_memory=False"), NON_BLOCKING)
         return
     if not loaders or not all(makers.takes(n) and len(n.args) < 8 for n in loaders):
         return
-    draft, argument = Draft(file.text), "non_blocking=True"
+    draft, words = Draft(file.text), "non_blocking=True"
     maker = _given(file, accelerator)
     if maker is None:
         configuration = _configuration(file, accelerator, draft)
         if not configuration or not makers.takes(accelerator, "dataloader_config"):
             return
-        maker, argument = accelerator, f"dataloader_config={configuration}(non_blocking=True)"
-    draft.replace(maker, with_argument(file.text, maker, argument))
+        maker, words = accelerator, f"dataloader_config={configuration}(non_blocking=True)"
+    draft.replace(maker, with_argument(file.text, maker, words))
     for loader, value in zip(loaders, pins, strict=True):
         if value is None:
             draft.replace(loader, with_argument(file.text, loader, "pin_memory=torch.cuda.is_available()"))
-    yield _without_wait(file, node, draft, argument)
+    yield _without_wait(file, node, draft, words)
 
 
 def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
     """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
-    value = makers.keyword(accelerator, "dataloader_config")
+    value = argument(accelerator, "dataloader_config")
     call = makers.made(file, value) if isinstance(value, ast.Name) else value
     if not isinstance(call, ast.Call) or not makers.takes(call, "non_blocking") or call.args:
         return None
@@ -112,8 +113,8 @@ def _configuration(file: File, accelerator: ast.Call, draft: Draft) -> str:
     return CONFIGURATION
 
 
-def _without_wait(file: File, node: ast.AST, draft: Draft, argument: str) -> Proposal:
-    change, waits = f"copy batches without waiting, by {argument}", file.waits_for(node, NON_BLOCKING)
+def _without_wait(file: File, node: ast.AST, draft: Draft, words: str) -> Proposal:
+    change, waits = f"copy batches without waiting, by {words}", file.waits_for(node, NON_BLOCKING)
     return Proposal(node=node, draft=draft, change=change, waits=waits, setting=NON_BLOCKING)
 
 

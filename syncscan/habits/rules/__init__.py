@@ -38,7 +38,6 @@ RULES = (
     HabitRule("loader-no-workers", loaders.no_workers),
     HabitRule("loader-few-workers", loaders.few_workers),
     HabitRule("host-built-tensor", input_copies.host_built_tensor),
-    HabitRule("pageable-input", input_copies.pageable_input),
     HabitRule("inline-pin", input_copies.inline_pin),
     HabitRule("fp32-matmul", fp32_matmul.find),
     HabitRule("optimizer-loop", optimizers.optimizer_loop),

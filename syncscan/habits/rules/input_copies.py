@@ -136,34 +136,6 @@ def host_built_tensor(context: Context) -> Iterable[Habit]:
         )
 
 
-SMALL = 100_000
-"""Bytes per step below which staging a copy costs less than the call."""
-
-
-def pageable_input(context: Context) -> Iterable[Habit]:
-    """Yield pageable copies that take notable time in the steps, without those of tensors just built."""
-    before = context.cached(factories)
-    calls = [c for c in context.cached(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
-    for group in context.by_scope(c.call for c in calls):
-        members = set(group)
-        copies = [c for c in calls if c.call in members]
-        held = context.length_us(group)
-        size, device_ns = sum(c.size for c in copies) / context.count, sum(c.device_ns for c in copies)
-        if held < context.notable_us or size < SMALL:
-            continue
-        yield context.habit(
-            advice_of("pageable-input"),
-            group,
-            held,
-            [
-                f"{len(copies) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, "
-                f"block the host for {duration(held)}",
-                f"the bus runs at {size * context.count / device_ns if device_ns else 0.0:.1f} GB/s for them",
-            ],
-            [Change(host=tuple(context.interval(copying(context, c.call)) for c in copies))],
-        )
-
-
 def inline_pin(context: Context) -> Iterable[Habit]:
     """Yield `pin_memory` that takes a notable time on the steps' own thread, outside of a loader."""
     rows = context.outermost(context.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))

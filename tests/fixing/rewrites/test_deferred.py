@@ -23,7 +23,7 @@ FIXED = {
     ): (
         "total, shown = 0.0, ''\n"
         "for k, loss in enumerate(losses):\n"
-        "    total += loss.detach().double()\n"
+        "    total += loss.double()\n"
         "    if k % 4 == 3:\n"
         "        mean = total / 4\n"
         "        mean = float(mean)\n"
@@ -46,12 +46,11 @@ FIXED = {
     ),
     ("total = 0.0\nfor loss in losses:\n    total += loss.item() / max((loss < 2).sum().item(), 1)\nresult = total"): (
         "total = 0.0\nfor loss in losses:\n"
-        "    total += loss.detach().double() / max((loss < 2).sum().item(), 1)\n"
+        "    total += loss.double() / max((loss < 2).sum().item(), 1)\n"
         "total = float(total)\nresult = total"
     ),
     ("STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].item()\nresult = last"): (
-        "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].detach().clone()\n"
-        "last = float(last)\nresult = last"
+        "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].clone()\nlast = float(last)\nresult = last"
     ),
     (
         "best = 0.99 * max(loss.item() for loss in losses)\n"
@@ -62,7 +61,7 @@ FIXED = {
     ): (
         "best = 0.99 * max(loss.item() for loss in losses)\n"
         "for loss in losses:\n"
-        "    best = torch.where(loss.detach().double() > best, loss.detach().double(), best)\n"
+        "    best = torch.where(loss.double() > best, loss.double(), best)\n"
         "best = float(best)\n"
         "result = best"
     ),
@@ -78,7 +77,7 @@ FIXED = {
         "options = argparse.Namespace(steps=3)\n"
         "total = 0.0\n"
         "for loss in losses:\n"
-        "    total += loss.detach().double()\n"
+        "    total += loss.double()\n"
         "total = float(total)\n"
         "result = total, vars(options)"
     ),
@@ -96,7 +95,7 @@ FIXED = {
         "for k in range(4):\n"
         "    loss = (x * k).sum()\n"
         "    same = loss\n"
-        "    values.append(loss.detach().clone())\n"
+        "    values.append(loss.clone())\n"
         "    if k < 0:\n"
         "        same.add_(1)\n"
         "values = torch.stack(values).tolist() if values else []\n"
@@ -105,14 +104,14 @@ FIXED = {
     ("total = 0.0\nfor loss in losses:\n    total += loss.item()\nresult = total / len(losses)"): (
         "total = 0.0\n"
         "for loss in losses:\n"
-        "    total += loss.detach().double()\n"
+        "    total += loss.double()\n"
         "total = float(total)\n"
         "result = total / len(losses)"
     ),
     ('best = float("inf")\nfor loss in losses:\n    best = min(best, loss.item())\nresult = best'): (
         'best = float("inf")\n'
         "for loss in losses:\n"
-        "    best_now = loss.detach().double()\n"
+        "    best_now = loss.double()\n"
         "    best = torch.where(best_now < best, best_now, best)\n"
         "best = float(best)\n"
         "result = best"
@@ -126,7 +125,7 @@ FIXED = {
     ): (
         "average = None\n"
         "for loss in losses:\n"
-        "    value = loss.detach().double()\n"
+        "    value = loss.double()\n"
         "    average = value if average is None else 0.9 * average + 0.1 * value\n"
         "average = average.item() if torch.is_tensor(average) else average\n"
         "result = average"
@@ -144,22 +143,10 @@ FIXED = {
     ): (
         'best = float("inf")\n'
         "for loss in losses:\n"
-        "    value = loss.detach().double()\n"
+        "    value = loss.double()\n"
         "    best = torch.where(value < best, value, best)\n"
         "best = float(best)\n"
         "result = best"
-    ),
-    (
-        "total, count = 0.0, 0\n"
-        "for loss in losses:\n"
-        "    total, count = total + loss.item(), count + 1\n"
-        "result = total / count"
-    ): (
-        "total, count = 0.0, 0\n"
-        "for loss in losses:\n"
-        "    total, count = total + loss.detach().double(), count + 1\n"
-        "total = float(total)\n"
-        "result = total / count"
     ),
     ("total = 0\nfor loss in losses:\n    total += int((loss > 0.5).item())\nresult = total"): (
         "total = 0\nfor loss in losses:\n    total += (loss > 0.5).long()\ntotal = int(total)\nresult = total"
@@ -183,21 +170,21 @@ FIXED = {
         "for k in range(3):\n"
         "    part = 0.0\n"
         "    for loss in losses:\n"
-        "        part += loss.detach().double()\n"
+        "        part += loss.double()\n"
         "    part = float(part)\n"
         "    result = max(result, part / 2)"
     ),
     ('total = 0.0\nfor loss in losses:\n    total = total * 0.5 + float(loss) * 0.5\nresult = f"{total:.6f}"'): (
         "total = 0.0\n"
         "for loss in losses:\n"
-        "    total = total * 0.5 + loss.detach().double() * 0.5\n"
+        "    total = total * 0.5 + loss.double() * 0.5\n"
         "total = float(total)\n"
         'result = f"{total:.6f}"'
     ),
     ("total, last = 0.0, 0.0\nfor loss in losses:\n    last = loss.item()\n    total += last\nresult = total, last"): (
         "total, last = 0.0, 0.0\n"
         "for loss in losses:\n"
-        "    last = loss.detach().double()\n"
+        "    last = loss.double()\n"
         "    total += last\n"
         "last = float(last)\n"
         "total = float(total)\n"
@@ -220,7 +207,7 @@ FIXED = {
         "total = 0.0\n"
         "for step, loss in enumerate(losses):\n"
         "    if step > 3:\n"
-        "        total += loss.detach().double()\n"
+        "        total += loss.double()\n"
         "total = float(total)\n"
         "result = total"
     ),
@@ -238,7 +225,7 @@ FIXED = {
         "for step, loss in enumerate(losses):\n"
         "    if step == 8:\n"
         "        break\n"
-        "    total += loss.detach().double()\n"
+        "    total += loss.double()\n"
         "else:\n"
         "    total = -1.0\n"
         "total = total.item() if torch.is_tensor(total) else total\n"
@@ -247,7 +234,7 @@ FIXED = {
     ("total = 0.0\nfor loss in losses:\n    value = loss.item()\n    total += max(value, 0.5)\nresult = total"): (
         "total = 0.0\n"
         "for loss in losses:\n"
-        "    value = loss.detach().double()\n"
+        "    value = loss.double()\n"
         "    total += torch.where(0.5 > value, 0.5, value)\n"
         "total = float(total)\n"
         "result = total"
@@ -255,21 +242,17 @@ FIXED = {
     ("total = 0.0\nfor loss in losses:\n    total += abs(loss.item() - 0.5) ** 2\nresult = total"): (
         "total = 0.0\n"
         "for loss in losses:\n"
-        "    total += abs(loss.detach().double() - 0.5) ** 2\n"
+        "    total += abs(loss.double() - 0.5) ** 2\n"
         "total = float(total)\n"
         "result = total"
     ),
     ("total = 0.0\nfor loss in losses:\n    total += loss.item() ** 0.5\nresult = total"): (
-        "total = 0.0\n"
-        "for loss in losses:\n"
-        "    total += loss.detach().double() ** 0.5\n"
-        "total = float(total)\n"
-        "result = total"
+        "total = 0.0\nfor loss in losses:\n    total += loss.double() ** 0.5\ntotal = float(total)\nresult = total"
     ),
     ("total, n = 0.0, 0\nfor loss in losses:\n    total += loss.item() * (n + 1)\n    n += 1\nresult = total / n"): (
         "total, n = 0.0, 0\n"
         "for loss in losses:\n"
-        "    total += loss.detach().double() * (n + 1)\n"
+        "    total += loss.double() * (n + 1)\n"
         "    n += 1\n"
         "total = float(total)\n"
         "result = total / n"
@@ -284,12 +267,12 @@ FIXED = {
         "h = torch.rand(12, device=device).half().unbind()\n"
         "total = 0.0\n"
         "for loss in h:\n"
-        "    total += loss.detach().double() * 1000\n"
+        "    total += loss.double() * 1000\n"
         "total = float(total)\n"
         "result = total"
     ),
     ("total = 0.0\nfor loss in losses:\n    total -= loss.item()\nresult = total"): (
-        "total = 0.0\nfor loss in losses:\n    total -= loss.detach().double()\ntotal = float(total)\nresult = total"
+        "total = 0.0\nfor loss in losses:\n    total -= loss.double()\ntotal = float(total)\nresult = total"
     ),
     (
         "scale = torch.tensor(2.0, device=device)\n"
@@ -302,7 +285,7 @@ FIXED = {
         "scale = torch.tensor(2.0, device=device)\n"
         "total = 0.0\n"
         "for step in range(5):\n"
-        "    y = y * scale.detach().clone()\n"
+        "    y = y * scale.clone()\n"
         "    scale *= 1.5\n"
         "result = y.tolist()"
     ),
@@ -322,7 +305,7 @@ FIXED = {
         "    loss = next(losses_seen, None)\n"
         "    if loss is None:\n"
         "        break\n"
-        "    total += loss.detach().double()\n"
+        "    total += loss.double()\n"
         "total = float(total)\n"
         "result = total"
     ),
@@ -343,7 +326,7 @@ FIXED = {
     ("total = 0.0\nfor row in x:\n    total += row[0].item() + row[1].item() * 2\nresult = total"): (
         "total = 0.0\n"
         "for row in x:\n"
-        "    total += row[0].detach().double() + row[1].detach().double() * 2\n"
+        "    total += row[0].double() + row[1].double() * 2\n"
         "total = float(total)\n"
         "result = total"
     ),

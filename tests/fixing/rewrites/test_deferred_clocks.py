@@ -11,7 +11,7 @@ REWRITE = deferred_read
 HEAD = "import time\nstart, total, result = time.time(), 0.0, []\n"
 FIXED = {
     f"{HEAD}for loss in losses:\n    total += loss.item()\nresult = total, time.time() > start": (
-        f"{HEAD}for loss in losses:\n    total += loss.detach().double()\ntotal = float(total)\n"
+        f"{HEAD}for loss in losses:\n    total += loss.double()\ntotal = float(total)\n"
         "result = total, time.time() > start"
     ),
     (
@@ -19,7 +19,7 @@ FIXED = {
         "    result.append((total, time.time() > start))"
     ): (
         f"{HEAD}for epoch in range(3):\n    total = 0.0\n    for loss in losses:\n"
-        "        total += loss.detach().double()\n    total = float(total)\n"
+        "        total += loss.double()\n    total = float(total)\n"
         "    result.append((total, time.time() > start))"
     ),
     (
@@ -27,7 +27,7 @@ FIXED = {
         "        total += loss.item()\n    result.append(total)\n    took = time.time() - begin\nresult = result"
     ): (
         f"{HEAD}for epoch in range(3):\n    begin, total = time.time(), 0.0\n    for loss in losses:\n"
-        "        total += loss.detach().double()\n    total = float(total)\n"
+        "        total += loss.double()\n    total = float(total)\n"
         "    result.append(total)\n    took = time.time() - begin\nresult = result"
     ),
     (
@@ -36,7 +36,7 @@ FIXED = {
         "        shown = '{:.3f} {}'.format(mean, took > 0)\n"
         "        total, start = 0.0, time.time()\nresult = shown"
     ): (
-        f"{HEAD}for step, loss in enumerate(losses):\n    total += loss.detach().double()\n    if step % 6 == 5:\n"
+        f"{HEAD}for step, loss in enumerate(losses):\n    total += loss.double()\n    if step % 6 == 5:\n"
         "        mean = total / 6\n        mean = float(mean)\n"
         "        took = time.time() - start\n"
         "        shown = '{:.3f} {}'.format(mean, took > 0)\n"
@@ -47,7 +47,7 @@ FIXED = {
         "    torch.cuda.synchronize()\n    took = time.time() - begin\n    total += loss.item()\nresult = total"
     ): (
         f"{HEAD}for loss in losses:\n    torch.cuda.synchronize()\n    begin = time.time()\n"
-        "    torch.cuda.synchronize()\n    took = time.time() - begin\n    total += loss.detach().double()\n"
+        "    torch.cuda.synchronize()\n    took = time.time() - begin\n    total += loss.double()\n"
         "total = float(total)\nresult = total"
     ),
 }

@@ -94,7 +94,7 @@ FIXED = {
     ): (
         "recent = []\n"
         "for loss in losses:\n"
-        "    recent.append(loss.detach().clone())\n"
+        "    recent.append(loss.clone())\n"
         "    if len(recent) > 3:\n"
         "        recent.pop(0)\n"
         "recent = torch.stack(recent).tolist() if recent else []\n"
@@ -110,7 +110,7 @@ FIXED = {
         "from collections import OrderedDict\n"
         "total = OrderedDict(loss=0.0)\n"
         "for loss in losses:\n"
-        '    total["loss"] = total["loss"] + loss.detach().double()\n'
+        '    total["loss"] = total["loss"] + loss.double()\n'
         "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
         "result = total"
     ),
@@ -124,7 +124,7 @@ FIXED = {
     ): (
         'one, two = {"loss": 0.0}, {"loss": 0.0}\n'
         "for loss in losses:\n"
-        '    one["loss"] = one["loss"] + loss.detach().double()\n'
+        '    one["loss"] = one["loss"] + loss.double()\n'
         '    two["loss"] = one["loss"]\n'
         '    one["loss"] = one["loss"] + 1.0\n'
         "one.update({k: v.item() for k, v in one.items() if torch.is_tensor(v)})\n"
@@ -134,7 +134,7 @@ FIXED = {
     ("result = []\nfor loss in losses:\n    result.append(loss.item())"): (
         "result = []\n"
         "for loss in losses:\n"
-        "    result.append(loss.detach().clone())\n"
+        "    result.append(loss.clone())\n"
         "result = torch.stack(result).tolist() if result else []"
     ),
     (
@@ -146,8 +146,8 @@ FIXED = {
     ): (
         'stats = {"loss": 0.0, "square": 0.0}\n'
         "for loss in losses:\n"
-        '    stats["loss"] = stats["loss"] + loss.detach().double()\n'
-        '    stats["square"] = stats["square"] + (loss.detach().double() ** 2)\n'
+        '    stats["loss"] = stats["loss"] + loss.double()\n'
+        '    stats["square"] = stats["square"] + (loss.double() ** 2)\n'
         "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
         "result = stats"
     ),
@@ -159,7 +159,7 @@ FIXED = {
     ): (
         "log = []\n"
         "for step, loss in enumerate(losses):\n"
-        '    log.append({"step": step, "loss": loss.detach().clone()})\n'
+        '    log.append({"step": step, "loss": loss.clone()})\n'
         'for row, value in zip(log, torch.stack([row["loss"] for row in log]).tolist() if log else []):\n'
         '    row["loss"] = value\n'
         "result = log"
@@ -173,13 +173,13 @@ FIXED = {
         "moving, result = torch.zeros((), device=device), []\n"
         "for loss in losses:\n"
         "    moving.mul_(0.9).add_(loss, alpha=0.1)\n"
-        "    result.append(moving.detach().clone())\n"
+        "    result.append(moving.clone())\n"
         "result = torch.stack(result).tolist() if result else []"
     ),
     ("result = []\nfor loss in losses:\n    result.append(loss.item())\n    loss += 1"): (
         "result = []\n"
         "for loss in losses:\n"
-        "    result.append(loss.detach().clone())\n"
+        "    result.append(loss.clone())\n"
         "    loss += 1\n"
         "result = torch.stack(result).tolist() if result else []"
     ),
@@ -193,7 +193,7 @@ FIXED = {
         "h = torch.rand(12, device=device).half().unbind()\n"
         "result = []\n"
         "for loss in h:\n"
-        "    result.append(loss.detach().clone())\n"
+        "    result.append(loss.clone())\n"
         "result = torch.stack(result).tolist() if result else []\n"
         "result = result"
     ),
@@ -233,7 +233,7 @@ FIXED = {
     ): (
         "log = []\n"
         "for loss in losses:\n"
-        '    log.append({"a": loss.detach().clone(), "n": (loss * 9).long(), "b": (loss > 0.5)})\n'
+        '    log.append({"a": loss.clone(), "n": (loss * 9).long(), "b": (loss > 0.5)})\n'
         'for row, value in zip(log, torch.stack([row["a"] for row in log]).tolist() if log else []):\n'
         '    row["a"] = value\n'
         'for row, value in zip(log, torch.stack([row["n"] for row in log]).tolist() if log else []):\n'
@@ -251,7 +251,7 @@ FIXED = {
     ): (
         'stats = {"a": 0.0, "n": 0}\n'
         "for loss in losses:\n"
-        '    stats["a"] = stats["a"] + loss.detach().double()\n'
+        '    stats["a"] = stats["a"] + loss.double()\n'
         '    stats["n"] = stats["n"] + (loss * 9).long()\n'
         "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
         "result = stats"

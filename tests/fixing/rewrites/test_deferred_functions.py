@@ -53,7 +53,7 @@ FIXED = {
         "def train(verbose):\n"
         "    seen = []\n"
         "    for loss in losses:\n"
-        "        seen.append(loss.detach().clone())\n"
+        "        seen.append(loss.clone())\n"
         "    seen = torch.stack(seen).tolist() if seen else []\n"
         "    if verbose:\n"
         "        return f'{sum(seen):.3f} of {len(seen)}'\n"
@@ -69,7 +69,7 @@ FIXED = {
         "result = total"
     ): (
         "def accuracy(t):\n"
-        "    return (t > 0.5).float().mean().detach().double()\n"
+        "    return (t > 0.5).float().mean().double()\n"
         "total = 0.0\n"
         "for loss in losses:\n"
         "    total += accuracy(loss)\n"
@@ -89,31 +89,13 @@ FIXED = {
         "def run():\n"
         "    total = 0.0\n"
         "    for step, loss in enumerate(losses):\n"
-        "        total += loss.detach().double()\n"
+        "        total = total + loss.double()\n"
         "        if step == 8:\n"
         "            total = float(total)\n"
         "            return total\n"
         "    total = float(total)\n"
         "    return total\n"
         "result = run()"
-    ),
-    (
-        "def step(loss):\n"
-        "    return loss.item(), loss\n"
-        "total = 0.0\n"
-        "for loss in losses:\n"
-        "    value, other = step(loss)\n"
-        "    total += value\n"
-        "result = total"
-    ): (
-        "def step(loss):\n"
-        "    return loss.detach().double(), loss\n"
-        "total = 0.0\n"
-        "for loss in losses:\n"
-        "    value, other = step(loss)\n"
-        "    total += value\n"
-        "total = float(total)\n"
-        "result = total"
     ),
 }
 

@@ -11,6 +11,10 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "total, count = 0.0, 0\n"
+        "for loss in losses:\n    total, count = total + loss.item(), count + 1\nresult = total / count"
+    ): "its value is put in a tuple, which the analysis doesn't follow",
+    (
         "total = 0.0\nfor loss in losses:\n    total += loss.item()\n    result = str(loss.item())\nresult += str(0)"
     ): "its value is read in line 10 in any case",
     (

@@ -48,7 +48,7 @@ def _program(lines: str) -> str:
 
 def _kept(lines: str, copied: str) -> str:
     """Return a program whose reads are kept as tensors until its loop is over."""
-    kept = _program(lines).replace(".item())", f".detach(){copied})")
+    kept = _program(lines).replace(".item())", f"{copied})")
     return f"{kept}\nvalues = torch.stack(values).tolist() if values else []"
 
 

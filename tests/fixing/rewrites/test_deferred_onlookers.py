@@ -37,7 +37,7 @@ REASONS = {
 }
 KEPT = {program: program for program in REASONS}
 FIXED = {
-    program: program.replace("loss.item()", "loss.detach().double()").replace(*behind)
+    program: program.replace("loss.item()", "loss.double()").replace(*behind)
     for program, behind in {
         loop(f"try:\n{LOOP}\nexcept KeyboardInterrupt:\n    sys.exit(1)\n    raise"): (
             "double()\n",

@@ -1,0 +1,219 @@
+"""Read what CUPTI recorded for Nsight Systems: calls, device work, synchronizations and the profiler's own work.
+
+Names become those that torch.profiler gives the same things (libkineto/src/cupti_strings.cpp), since the rules know
+these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from syncscan.load.columns import Columns
+from syncscan.load.nsys.database import Database, text
+from syncscan.load.nsys.global_ids import Processes, mapped
+from syncscan.model.arrays import Bool, Int32, Int64, distinct
+from syncscan.model.runtime_calls import is_query
+from syncscan.model.trace import NONE, Category
+
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_VERSION = re.compile(r"_v\d{4,5}\Z")
+"""The version of a runtime call: `cudaMemcpyAsync_v3020`."""
+_OF_DRIVER = 1
+"""Number of a call of the driver in ENUM_NSYS_EVENT_CLASS; others are the runtime's."""
+_MEMORY = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static")
+"""Kinds of memory by number (ENUM_CUDA_MEM_KIND)."""
+_COPIES = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+"""Directions of copies by number (ENUM_CUDA_MEMCPY_OPER); further ones are migrations of unified memory, which no call
+starts and no stream waits for."""
+_SYNCS = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
+"""ENUM_CUPTI_SYNC_TYPE."""
+_OVERHEADS = {
+    2: "Driver Compiler",
+    3: "Buffer Flush",
+    4: "Instrumentation",
+    5: "Resource",
+    6: "Runtime Triggered Module Loading",
+    7: "Lazy Function Loading",
+    8: "Command Buffer Full",
+}
+"""ENUM_CUPTI_OVERHEAD_TYPE."""
+_LONGEST_NS = 1 << 60
+"""Larger times (36 years) are invalid."""
+
+
+class Activities:
+    """Reads an export's tables into columns, after each portion calling `read`."""
+
+    def __init__(
+        self, database: Database, columns: Columns, processes: Processes, read: Callable[[], None] = lambda: None
+    ) -> None:
+        self._database, self._columns, self._processes, self._read = database, columns, processes, read
+        self._names: dict[int, int] = {}
+        self._queries: list[Int64] = []
+        """Launch numbers of calls that only ask."""
+        self.chains: list[tuple[Int32, Int64, Int64, Int64]] = []
+        """Track, begin, end and call chain of each call that has one, portion by portion."""
+
+    def read(self) -> None:
+        self._read_calls()
+        self._read_kernels()
+        self._read_graphs()
+        self._read_copies()
+        self._read_memsets()
+        self._read_syncs()
+        self._read_overheads()
+
+    def _read_calls(self) -> None:
+        for portion in self._portions("RUNTIME", ["eventClass", "globalTid", "correlationId", "nameId", "callchainId"]):
+            ts, dur, kind, thread, correlation, name, chain = portion
+            track = self._processes.threads(thread)
+            values: dict[str, Any] = {
+                "ts": ts,
+                "dur": dur,
+                "track": track,
+                "name": self._called(name, _without_version),
+            }
+            values["correlation"] = self._processes.correlations(thread, correlation)
+            self._queries.append(values["correlation"][self._are_queries(name)])
+            self._add(np.where(kind == _OF_DRIVER, Category.DRIVER, Category.RUNTIME).astype(np.int8), values)
+            has_chain = chain > 0
+            if has_chain.any():
+                self.chains.append((track[has_chain], ts[has_chain], (ts + dur)[has_chain], chain[has_chain]))
+
+    def _are_queries(self, ids: Int64) -> Bool:
+        """Return which calls only ask if an event or a stream is done; CUPTI writes a synchronization for these too."""
+        texts = self._database.texts(distinct(ids).tolist())
+        asks: Bool = mapped(ids, lambda number: is_query(_without_version(text(texts.get(number))))).astype(np.bool_)
+        return asks
+
+    def _read_kernels(self) -> None:
+        name = "demangledName shortName mangledName"
+        for ts, dur, *work, named, x, y, z in self._portions("KERNEL", [*_WORK, name, "gridX", "gridY", "gridZ"]):
+            blocks = x * y * z
+            known = (x > 0) & (y > 0) & (z > 0) & (blocks > 0) & (blocks < 1 << 31)
+            values = {"name": self._called(named), "blocks": np.where(known, blocks, NONE).astype(np.int32)}
+            self._add(Category.KERNEL, {"ts": ts, "dur": dur, **self._placed(*work), **values})
+
+    def _read_graphs(self) -> None:
+        """Read the launches of graphs that were recorded as a whole, each as one kernel."""
+        for ts, dur, *work, graph in self._portions("GRAPH_TRACE", [*_WORK, "graphId"]):
+            names = self._listed(graph, lambda number: f"CUDA graph {number}" if number >= 0 else "CUDA graph")
+            self._add(Category.KERNEL, {"ts": ts, "dur": dur, **self._placed(*work), "name": names})
+
+    def _read_copies(self) -> None:
+        for portion in self._portions("MEMCPY", [*_WORK, "bytes", "copyKind", "srcKind", "dstKind"]):
+            done = portion[_KIND_OF_COPY] < len(_COPIES)
+            ts, dur, *work, size, kind, source, target = (column[done] for column in portion)
+            names = self._listed((kind << 4 | source & 15) << 4 | target & 15, _copy_name)
+            self._add(Category.MEMCPY, {"ts": ts, "dur": dur, **self._placed(*work), "name": names, "bytes": size})
+
+    def _read_memsets(self) -> None:
+        for ts, dur, *work, size, kind in self._portions("MEMSET", [*_WORK, "bytes", "memKind"]):
+            names = self._listed(kind, lambda number: f"Memset ({_memory(number)})")
+            self._add(Category.MEMSET, {"ts": ts, "dur": dur, **self._placed(*work), "name": names, "bytes": size})
+
+    def _read_syncs(self) -> None:
+        records, queries = self._event_records(), np.concatenate([np.zeros(0, np.int64), *self._queries])
+        for portion in self._portions("SYNCHRONIZATION", [*_WORK, "syncType deprecatedSyncType", "eventSyncId"]):
+            waits = ~np.isin(self._processes.correlations(portion[5], portion[4]), queries)
+            ts, dur, *work, kind, event = (column[waits] for column in portion)
+            values: dict[str, Any] = {"name": self._listed(kind, lambda number: _SYNCS.get(number, "Sync"))}
+            if records:
+                process = work[3]
+                keys = zip(process.tolist(), event.tolist(), strict=True)
+                awaited = np.array([records.get(key, NONE) for key in keys], np.int64)
+                values["awaits"] = self._processes.correlations(process, awaited)
+            self._add(Category.SYNC, {"ts": ts, "dur": dur, **self._placed(*work), **values})
+
+    def _event_records(self) -> dict[tuple[int, int], int]:
+        """Return the correlation of each event's record call, by process and the event's number."""
+        columns = ["globalPid", "eventSyncId", "correlationId"]
+        table = f"{_CUPTI}CUDA_EVENT"
+        if "eventSyncId" not in self._database.columns_of(table):
+            return {}
+        return {
+            (process, event): record
+            for portion in self._database.numbers(table, columns)
+            for process, event, record in portion.T.tolist()
+            if event > 0
+        }
+
+    def _read_overheads(self) -> None:
+        for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD"):
+            if "overheadType" not in self._database.columns_of(table):
+                continue
+            for ts, dur, thread, kind in self._portions(table, ["globalTid", "overheadType"]):
+                names = self._listed(kind, lambda number: _OVERHEADS.get(number, "Unknown"))
+                track = self._processes.threads(thread)
+                self._add(Category.OVERHEAD, {"ts": ts, "dur": dur, "track": track, "name": names})
+
+    def _portions(self, table: str, columns: Sequence[str]) -> Iterator[list[Int64]]:
+        """Yield begin, duration and these columns of a table's rows that have usable times."""
+        table = table if table in self._database.tables else f"{_CUPTI}{table}"
+        of_process = self._processes.where(self._database.columns_of(table))
+        where = f"WHERE {of_process}" if of_process else ""
+        for portion in self._database.numbers(table, ["start", "end", *columns], where):
+            yield timed(portion, self._columns)
+
+    def _placed(self, device: Int64, stream: Int64, correlation: Int64, process: Int64) -> dict[str, Any]:
+        device, stream = _small(device), _small(stream)
+        return {
+            "device": device.astype(np.int32),
+            "stream": stream.astype(np.int32),
+            "track": self._processes.streams(process, device, stream),
+            "correlation": self._processes.correlations(process, correlation),
+        }
+
+    def _called(self, ids: Int64, change: Callable[[str], str] = str) -> Int32:
+        """Return the numbers of the names with these ids in StringIds."""
+        new = [number for number in distinct(ids).tolist() if number not in self._names]
+        texts = self._database.texts(new)
+        for number in new:
+            self._names[number] = self._columns.name(change(text(texts.get(number)) or "(unnamed)"))
+        return mapped(ids, self._names.__getitem__)
+
+    def _listed(self, kinds: Int64, name: Callable[[int], str]) -> Int32:
+        """Return the numbers of the names that these kinds have."""
+        return mapped(kinds, lambda kind: self._columns.name(name(kind)))
+
+    def _add(self, category: Any, values: dict[str, Any]) -> None:
+        self._columns.add_columns(category, values)
+        self._read()
+
+
+_WORK = ["deviceId", "streamId", "correlationId", "globalPid"]
+"""Columns of device work that `_placed` takes, in its order."""
+_KIND_OF_COPY = 7
+"""Place of a copy's kind among its columns."""
+
+
+def timed(portion: Int64, columns: Columns) -> list[Int64]:
+    """Return begin, duration and further columns of the rows with usable times; the others are counted."""
+    begin, end = portion[0], portion[1]
+    usable = (np.abs(begin) < _LONGEST_NS) & (np.abs(end) < _LONGEST_NS) & (end != NONE)
+    columns.damage.untimed += int(len(usable) - np.count_nonzero(usable))
+    begin, end, *others = portion if usable.all() else portion[:, usable]
+    return [begin, np.maximum(end - begin, 0), *others]
+
+
+def _small(numbers: Int64) -> Int64:
+    """Return the numbers that fit into a column, NONE for others: 0xFFFFFFFF stands for none."""
+    return np.where((numbers >= 0) & (numbers < 1 << 31), numbers, NONE)
+
+
+def _memory(kind: int) -> str:
+    return _MEMORY[kind] if 0 <= kind < len(_MEMORY) else "Unknown"
+
+
+def _copy_name(packed: int) -> str:
+    source, target, kind = packed >> 4 & 15, packed & 15, packed >> 8
+    direction = _COPIES[kind] if 0 < kind < len(_COPIES) else ""
+    return f"Memcpy {direction} ({_memory(source)} -> {_memory(target)})".replace("  ", " ")
+
+
+def _without_version(name: str) -> str:
+    return _VERSION.sub("", name)
