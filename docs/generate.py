@@ -14,6 +14,7 @@ import click
 from syncscan import api, features
 from syncscan.api import RuleDoc
 from syncscan.cli import all_commands, group
+from syncscan.fixing.rewrites import REWRITES
 
 PACKAGE = Path(__file__).parent.parent / "syncscan"
 DOCS = Path(__file__).parent
@@ -33,7 +34,8 @@ def write(folder: Path) -> None:
 
 def pages() -> dict[str, str]:
     """Name below the folder → the page."""
-    return dict([*_rule_pages(), *_command_pages(), *_schema_pages()])
+    rewrites = {"tables/rewrites.md": "\n".join(_rewrite_table()) + "\n"}
+    return dict([*_rule_pages(), *_command_pages(), *_schema_pages()]) | rewrites
 
 
 def _rule_pages() -> Iterator[tuple[str, str]]:
@@ -52,6 +54,12 @@ def _rule_table(folder: str, rules: Iterable[RuleDoc]) -> Iterator[str]:
     yield "|---|---|---|"
     for rule in rules:
         yield f"| [`{rule.id}`](/generated/{folder}/{rule.id}.md) | {rule.cause.value} | {rule.summary} |"
+
+
+def _rewrite_table() -> Iterator[str]:
+    yield from ("| rewrite | safety | pattern |", "|---|---|---|")
+    for rewrite in REWRITES:
+        yield f"| `{rewrite.id}` | {rewrite.safety.value} | {rewrite.title} |"
 
 
 def _command_pages() -> Iterator[tuple[str, str]]:

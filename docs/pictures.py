@@ -27,7 +27,6 @@ STEPS = {
     "step-masked-loss.svg": "maskedloss.v0.pt.trace.json.gz",
     "step-collector.svg": "stalls/gc.json.gz",
     "step-launches.svg": "launches/vision.json.gz",
-    "step-pageable.svg": "pageable.pt.trace.json.gz",
 }
 """Picture of a step → recording below sample_traces."""
 SCATTER = "how-well.svg"
@@ -52,7 +51,7 @@ def steps() -> Iterator[tuple[str, str]]:
 def drawings() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each SVG."""
     yield from steps()
-    yield SCATTER, scatter.svg(scatter.PAGE.read_text(encoding="utf-8"))
+    yield SCATTER, scatter.svg(scatter.tables())
 
 
 def screenshots() -> Iterator[tuple[str, bytes]]:

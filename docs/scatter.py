@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "how-well.md"
+DOCS = Path(__file__).parent
+SHOWN = (DOCS / "how-well.md", DOCS.parent / "benchmarks" / "joint" / "states.md")
+"""The page, and a table that it includes."""
 SYNCS, HABITS, LAUNCHES = "syncs removed", "habits dropped", "network compiled"
 COLORS = {SYNCS: ("#c24e00", "#f0803c"), HABITS: ("#8f3a78", "#e39ac8"), LAUNCHES: ("#2b7467", "#56b3a4")}
 """Color of each kind on a light and on a dark ground."""
@@ -43,6 +45,11 @@ class Point:
     def inside(self) -> bool:
         """Whether the measured value lies in the range."""
         return self.low - self.slack <= self.measured <= self.high + self.slack
+
+
+def tables() -> str:
+    """Return the text of the files that show the tables."""
+    return "".join(path.read_text(encoding="utf-8") for path in SHOWN)
 
 
 def points(page: str) -> Iterator[Point]:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from docs.pictures import IMAGES, SCATTER, STEPS, drawings
-from docs.scatter import HABITS, LAUNCHES, PAGE, SYNCS, points
+from docs.scatter import HABITS, LAUNCHES, SYNCS, points, tables
 from tests.pages import PAGES
 
 DRAWN = dict(drawings())
@@ -28,11 +28,11 @@ def test_every_picture_stands_on_a_page_and_has_a_text() -> None:
 
 def test_the_scatter_has_a_point_for_each_row_with_a_projection() -> None:
     """Each table of the page that compares a projection with a measurement is read whole; misses are drawn."""
-    page = PAGE.read_text(encoding="utf-8")
+    page = tables()
     drawn = list(points(page))
     counted = {kind: sum(p.kind == kind for p in drawn) for kind in (SYNCS, HABITS, LAUNCHES)}
-    tables = re.findall(r"<!-- table: python -m benchmarks\.(\S+).*?-->\n(.*?)<!-- /table", page, re.S)
-    rows = {name: len(text.splitlines()) - 2 for name, text in tables}
+    printed = re.findall(r"<!-- table: python -m benchmarks\.(\S+).*?-->\n(.*?)<!-- /table", page, re.S)
+    rows = {name: len(text.splitlines()) - 2 for name, text in printed}
     assert counted == {
         SYNCS: rows["whatif"] + rows["joint.score"],
         HABITS: rows["host_stalls"] + rows["habits"] - page.count("| at best "),

@@ -181,7 +181,7 @@ class CompileBreaks:
     """Where syncs would break the graph of a network, and which of its ops stay eager for it.
 
     Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
-    that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; `docs/reference/dynamo.md` has
+    that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; `docs/explanation/replay.md` has
     the versions that were tried).
     """
 

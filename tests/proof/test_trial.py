@@ -99,7 +99,7 @@ def test_compiled_code_is_stored_for_the_next_process(folder: Path, monkeypatch:
 
 
 def test_a_users_own_cache_of_compiled_code_stays_in_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in it needs no compiler."""
+    """Code that is already there needs no compiler."""
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     (folder / f"torchinductor_{getpass.getuser()}").mkdir()
