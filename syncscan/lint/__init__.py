@@ -13,12 +13,14 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.file_walk import FileWalk, Found
+from syncscan.lint.pattern import Around, Hit, LintSite
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
 from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning, WarningSource
 from syncscan.model.finding import Cause, Severity
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.view import matches
+from syncscan.source.tree import lines_of
 
 if TYPE_CHECKING:
     from syncscan.gate.verdict import Allowance
@@ -94,11 +96,11 @@ def _sort_out(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, 
     """Return the hits of a file as lint warnings, separate from those that the file itself allows."""
     comments = {comment.line: comment for comment in comments_in(source.text)}
     warnings, allowed, notes = [], [], []
-    for match in hits:
-        warning = _warning(source, match, rules[match.hit.rule])
-        comment = _comment_on(match.node, comments)
-        if match.around.allowed:
-            allowed.append(warning.allowed("allowed block", match.around.allowed))
+    for hit, site in hits:
+        warning = _warning(source, hit, site, rules[hit.rule])
+        comment = next((comments[line] for line in lines_of(site.node) if line in comments), None)
+        if site.around.allowed:
+            allowed.append(warning.allowed("allowed block", site.around.allowed))
         elif comment and comment.allows(warning.rule):
             allowed.append(warning.allowed("comment", comment.reason))
         else:
@@ -108,19 +110,15 @@ def _sort_out(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, 
     return LintResult(warnings=tuple(warnings), allowed=tuple(allowed), notes=tuple(notes))
 
 
-def _comment_on(node: ast.expr, comments: Mapping[int, Comment]) -> Comment | None:
-    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return next((comments[line] for line in lines if line in comments), None)
-
-
 def _why_not(comment: Comment) -> str:
     if not comment.rules:
         return "it names no rule"
     return "it names another rule" if comment.reason else "it gives no reason"
 
 
-def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
-    node, hit = match.node, match.hit
+def _warning(source: CheckedSource, hit: Hit, site: LintSite, doc: RuleDoc) -> LintWarning:
+    node, around = site.node, site.around
+    rare = around.guard or around.place.evaluation or hit.seldom
     cell, line = source.place(node.lineno)
     column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
     code = " ".join(ast.unparse(node).split())
@@ -128,20 +126,20 @@ def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
         rule=hit.rule,
         name=doc.name,
         cause=Cause(doc.cause.value),
-        severity=_severity(match),
+        severity=Severity.LOW if rare else Severity.MEDIUM,
         confidence=hit.confidence,
-        scope=match.around.scope,
+        scope=around.scope,
         source=WarningSource(
             file=source.file,
             line=line,
             column=column + 1,
             end_line=line + (node.end_lineno or node.lineno) - node.lineno,
             cell=cell,
-            function=match.around.function,
+            function=around.function,
             code=code if len(code) <= _CODE else f"{code[: _CODE - 1]}…",
         ),
-        place=match.around.words or "the program's settings",
-        because=_because(match),
+        place=around.words or "the program's settings",
+        because=_because(hit, around),
         title=hit.title,
         why=_first_paragraph(doc, "Why it stalls"),
         fix=hit.fix,
@@ -149,20 +147,14 @@ def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
     )
 
 
-def _severity(match: Found) -> Severity:
-    rare = match.around.guard or match.around.place.evaluation or match.hit.seldom
-    return Severity.LOW if rare else Severity.MEDIUM
-
-
-def _because(match: Found) -> str:
+def _because(hit: Hit, around: Around) -> str:
     """Return the reason for the warning, and the evidence that it rests on."""
-    around = match.around
     reason = f"In {around.words}" if around.words else "It applies from here on"
     if around.guard:
         reason += f", and runs only where {around.guard}"
     elif around.place.evaluation:
         reason += ", which runs no training step"
-    return f"{reason}. {match.hit.seen}".strip()
+    return f"{reason}. {hit.seen}".strip()
 
 
 def _first_paragraph(doc: RuleDoc, heading: str) -> str:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Container
 
 import msgspec
 
 from syncscan.lint.data_code import imports_transforms, made_for_data, transforms_data
-from syncscan.lint.imported_names import FileNames, last_name, makes_module
 from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
-from syncscan.lint.tree import children, walk
+from syncscan.source.code_pattern import matched
+from syncscan.source.modules import Modules
+from syncscan.source.names import called, last_name
+from syncscan.source.tree import Function, Loop, Scope
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-Loop = ast.For | ast.AsyncFor | ast.While
-_Name = tuple[ast.ClassDef | None, str]
-"""A function as it is called: the class that it is a method of, None without, and its own name."""
-
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_Around = tuple[Loop, ...]
+"""The loops of its function around a piece of code, outermost first."""
 _ENVIRONMENT = re.compile(r"(^|_)env(s|ironment)?$", re.I)
 """How what an agent acts in is usually called."""
 _BUFFER = re.compile(r"(Replay|Rollout)\w*$|Buffer$")
@@ -53,13 +51,11 @@ _SELDOM = re.compile(r"debug|verbose|(^|_)(log|print|save|eval|dump|vis)(ging)?(
 
 def seldom(test: ast.expr) -> bool:
     """Return whether a condition says that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
-    for node in walk(test):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
-            return True
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-        if name and _SELDOM.search(name):
-            return True
-    return False
+    return any(
+        (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant))
+        or (isinstance(node, ast.Name | ast.Attribute) and _SELDOM.search(last_name(node)) is not None)
+        for node in ast.walk(test)
+    )
 
 
 class CodeContext(msgspec.Struct, frozen=True):
@@ -78,55 +74,47 @@ class CodeContext(msgspec.Struct, frozen=True):
 NOWHERE = CodeContext()
 
 
-class _Seen(msgspec.Struct, eq=False):
-    """Steps, calls and loops of a function's own code."""
+class _Code(msgspec.Struct, eq=False):
+    """A function's own code, or the module's: what it calls, and its loops."""
 
     node: Function | None
-    """None for the module, and for what runs seldom."""
-    owner: ast.ClassDef | None
-    name: str
-    within: ast.ClassDef | None = None
+    owner: ast.ClassDef | None = None
+    name: str = "the module"
+    self_of: ast.ClassDef | None = None
     """The class that `self` is of: its own, or that of the method it is nested in."""
-    steps: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
-    """The loops around each call of `backward` or an optimizer's `step`, outermost first."""
-    calls: list[tuple[_Name, tuple[Loop, ...]]] = msgspec.field(default_factory=list)
-    """Functions of the same file that it calls, with the loops around."""
+    steps: list[_Around] = msgspec.field(default_factory=list)
+    """Around each call of `backward` or an optimizer's `step`."""
+    calls: list[tuple[ast.Call, _Around]] = msgspec.field(default_factory=list)
     loops: list[Loop] = msgspec.field(default_factory=list)
-    """All loops in it."""
-    loaders: set[str] = msgspec.field(default_factory=set)
-    """Names that it gives to data loaders."""
-    models: set[str] = msgspec.field(default_factory=set)
-    """Names that it gives to modules."""
-    outer: set[str] = msgspec.field(default_factory=set)
-    """Names that the file gives to modules."""
-    parameters: set[str] = msgspec.field(default_factory=set)
-    runs: list[Loop] = msgspec.field(default_factory=list)
-    """The innermost loops around each call of a model."""
-    acts: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
-    """The loops around each call of an environment's `step`, outermost first."""
-    made: dict[str, str] = msgspec.field(default_factory=dict)
-    """Names that it gives to what a call of a name returns, with that name: `logger = Logger()`."""
 
 
 class CodeContexts:
     """The places of one file."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, modules: Modules) -> None:
+        self._tree = tree = modules.tree
         self._of_function: dict[ast.AST | None, CodeContext] = {}
         self._of_loop: dict[ast.AST, CodeContext] = {}
         self._of_running: dict[ast.AST, CodeContext] = {}
         self._around_steps: set[ast.AST] = set()
-        self._seen = list(_functions(tree, FileNames(tree)))
-        self._by_name: dict[_Name, list[_Seen]] = defaultdict(list)
-        for seen in self._seen:
-            if seen.node is not None:
-                self._by_name[_called_as(seen)].append(seen)
-        self._find_methods()
-        self._resolve_instances()
-        self._transforms = imports_transforms(tree)
-        self._of_data = made_for_data(tree)
+        self._module = _Code(None)
+        self._codes = [self._module]
+        self._collect(tree.tree, self._module, None, (), False)
+        self._named: dict[str, list[_Code]] = defaultdict(list)
+        for code in self._codes[1:]:
+            self._named[code.name.rpartition(".")[2]].append(code)
+        self._classes = {code.owner.name: code.owner for code in self._codes if code.owner is not None}
+        self._models: set[tuple[Scope, str]] = set()
+        self._loaders: set[tuple[Scope, str]] = set()
+        self._made: dict[tuple[Scope, str], str] = {}
+        """Names that are given what a call of a name returns, with that name: `logger = Logger()`."""
+        self._assign(modules)
+        self._callees = {
+            code: [(self._called(code, call), loops) for call, loops in code.calls] for code in self._codes
+        }
         self._find_steps()
         self._find_named()
+        self._find_loops()
         self._find_reached()
 
     def of_function(self, function: Function) -> CodeContext:
@@ -140,211 +128,150 @@ class CodeContexts:
         """Return the place of the body of a loop that runs a model, for use where nothing around it is a place."""
         return self._of_running.get(loop, NOWHERE)
 
-    def _find_methods(self) -> None:
-        """Map a method called on another object to the only method of that name in the file."""
-        owners: dict[str, list[_Seen]] = defaultdict(list)
-        for seen in self._seen:
-            if seen.node is not None:
-                owners[seen.node.name].append(seen)
-        for name, those in owners.items():
-            if len(those) == 1 and those[0].owner is not None and name not in _COMMON:
-                self._by_name[None, f".{name}"] = those
+    def _collect(self, node: ast.AST, code: _Code, owner: ast.ClassDef | None, loops: _Around, rare: bool) -> None:
+        """Take down what a node of a function's code holds; of what runs seldom only steps, as of the loops around."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, Function):
+                name = f"{owner.name}.{child.name}" if owner else child.name
+                inner = _Code(child, owner, name, owner or code.self_of)
+                self._codes.append(inner)
+                self._collect(child, inner, None, (), False)
+            elif isinstance(child, ast.ClassDef):
+                self._collect(child, self._module, child, (), False)
+            else:
+                guarded = isinstance(node, ast.If) and child in node.body and seldom(node.test)
+                inside = rare or guarded or isinstance(child, ast.Lambda | ast.ExceptHandler)
+                around = loops
+                if isinstance(child, Loop):
+                    code.loops.append(child)
+                    around = loops if inside else (*loops, child)
+                if isinstance(child, ast.Call) and _is_step(child):
+                    code.steps.append(loops)
+                elif isinstance(child, ast.Call) and not inside:
+                    code.calls.append((child, loops))
+                    if mapped := matched("map($function, ...)", child):
+                        code.calls.append((ast.Call(mapped.function, [], []), loops))
+                self._collect(child, code, owner, around, inside)
 
-    def _resolve_instances(self) -> None:
-        """Take a method called on a name for that of the class of the file that the name is an instance of."""
-        classes = {seen.owner.name: seen.owner for seen in self._seen if seen.owner is not None}
-        module = self._seen[0].made
-        for seen in self._seen:
-            for number, ((owner, name), loops) in enumerate(seen.calls):
-                receiver, dot, method = name.partition(".")
-                if owner is not None or not dot or not receiver:
-                    continue
-                of = classes.get(seen.made.get(receiver) or module.get(receiver, ""))
-                known = of is not None and (of, method) in self._by_name
-                seen.calls[number] = ((of, method) if known else (None, f".{method}")), loops
+    def _assign(self, modules: Modules) -> None:
+        """Note what names are given: modules, loaders, objects of classes."""
+        for node in self._tree.nodes:
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(node, ast.Assign) and isinstance(target, ast.Name):
+                    name = self._tree.home_of(target), target.id
+                    if modules.makes(node.value, {n for _, n in self._models}.__contains__):
+                        self._models.add(name)
+                    elif called(node.value) == "DataLoader":
+                        self._loaders.add(name)
+                    elif made := matched("$function(...)", node.value):
+                        self._made[name] = getattr(made.function, "id", "")
 
-    def _called(self, name: _Name) -> Sequence[_Seen]:
+    def _is_among(self, node: ast.AST, names: Container[tuple[Scope, str]]) -> bool:
+        return isinstance(node, ast.Name) and (self._tree.home_of(node), node.id) in names
+
+    def _called(self, code: _Code, call: ast.Call) -> list[_Code]:
         """Return the functions that a call may mean: of the class itself, else the only method of this name."""
-        return self._by_name.get(name, ()) or self._by_name.get((None, f".{name[1]}"), ())
+        method, owner = matched("$of.$name(...)", call), None
+        if method and isinstance(method.of, ast.Name):
+            made = self._made.get((self._tree.home_of(method.of), method.of.id), "")
+            owner = code.self_of if method.of.id in ("self", "cls") else self._classes.get(made)
+        named = self._named[called(call)]
+        same = [other for other in named if other.owner is owner and (owner is None) == (method is None)]
+        alone = len(named) == 1 and named[0].owner is not None and called(call) not in _COMMON
+        return same or (named if method and alone else [])
 
     def _find_steps(self) -> None:
         """Find functions that make a step, and the innermost loops around one; through calls within the file."""
-        stepping = {s for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
-        grown = True
-        while grown:
-            grown = False
-            for seen in self._seen:
-                through = [loops for name, loops in seen.calls if any(s in stepping for s in self._called(name))]
-                for loops in (*seen.steps, *through):
+        stepping: set[_Code] = set()
+        before = -1
+        while before < len(stepping):
+            before = len(stepping)
+            for code in self._codes:
+                through = [loops for callees, loops in self._callees[code] if stepping.intersection(callees)]
+                for loops in (*code.steps, *through):
                     self._around_steps.update(loops)
-                    if loops and not seen.name.startswith("test_"):
+                    if loops and not code.name.startswith("test_"):
                         self._of_loop.setdefault(loops[-1], CodeContext(f"a training loop (line {loops[-1].lineno})"))
-                    elif not loops and seen not in stepping and not _never(seen):
-                        stepping.add(seen)
-                        grown = True
-        for seen in self._seen:
-            if seen.node is not None and seen in stepping:
-                self._of_function[seen.node] = CodeContext(f"{seen.name}, which runs a training step")
+                    elif not loops and not _never(code):
+                        stepping.add(code)
+        for code in stepping:
+            self._of_function[code.node] = CodeContext(f"{code.name}, which runs a training step")
 
     def _find_named(self) -> None:
-        """Find functions that a framework calls in each step, and loops over a data loader."""
-        for seen in self._seen:
-            node = seen.node
-            if node is None or seen.owner is None or node in self._of_function:
+        """Find functions that a framework calls in each step."""
+        transforms, of_data = imports_transforms(self._tree), made_for_data(self._tree)
+        for code in self._codes:
+            node, owner = code.node, code.owner
+            if node is None or owner is None or node in self._of_function:
                 continue
-            of = f"{seen.owner.name}.{node.name}"
-            of_data = self._transforms or seen.owner.name in self._of_data
-            if node.name == "forward" and of_data and transforms_data(node, seen.owner):
+            base = last_name(owner.bases[0]) if owner.bases else ""
+            if node.name == "forward" and (transforms or owner.name in of_data) and transforms_data(node, owner):
                 continue
-            if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
-                self._of_function[node] = CodeContext(f"{of}, a module's forward")
-            elif node.name == "backward" and _base(seen.owner).endswith("Function"):
-                self._of_function[node] = CodeContext(f"{of}, a backward pass")
-            elif node.name in _STEPS:
-                self._of_function[node] = CodeContext(f"{of}, called for each batch")
-            elif node.name in _EVALUATIONS:
-                self._of_function[node] = CodeContext(f"{of}, called for each batch", evaluation=True)
-            elif _is_for_each_batch(node.name, seen.owner):
-                self._of_function[node] = CodeContext(f"{of}, called for each batch")
-        self._find_loops()
+            if node.name == "forward" and _MODULES.search(base):
+                why = "a module's forward"
+            elif node.name == "backward" and base.endswith("Function"):
+                why = "a backward pass"
+            elif node.name in (*_STEPS, *_EVALUATIONS) or _is_for_each_batch(node.name, owner):
+                why = "called for each batch"
+            else:
+                continue
+            self._of_function[node] = CodeContext(f"{code.name}, {why}", evaluation=node.name in _EVALUATIONS)
 
     def _find_loops(self) -> None:
         """Find loops over a data loader, and those that run a model: a generation, an agent in its environment."""
-        own = self._seen[0].loaders
-        for seen in self._seen:
-            loaders = seen.loaders | own
-            for loop in seen.loops:
-                if isinstance(loop, ast.For) and _over_loader(loop, loaders):
+        for code in self._codes:
+            for loop in code.loops:
+                if isinstance(loop, ast.For) and self._is_over_loader(loop):
                     steps = loop in self._around_steps
                     words = "a training loop" if steps else "a loop over a data loader"
                     self._of_loop.setdefault(loop, CodeContext(f"{words} (line {loop.lineno})", evaluation=not steps))
-            if seen.name.startswith("test_"):
-                continue
-            for loops in seen.acts:
-                around = next((loop for loop in reversed(loops) if loop in self._around_steps), None)
-                if around is not None and loops[-1] is not around:
-                    words = f"a rollout (line {loops[-1].lineno}) in a training loop (line {around.lineno})"
-                    self._of_loop.setdefault(loops[-1], CodeContext(words))
-            named = _EVALUATES.search(seen.name) is not None
-            for loop in seen.runs:
-                evaluates = named and loop not in self._around_steps
-                self._of_running[loop] = CodeContext(f"a loop that runs a model (line {loop.lineno})", evaluates)
+            for call, loops in code.calls if not code.name.startswith("test_") else ():
+                if loops:
+                    self._find_running(code, call, loops)
+
+    def _find_running(self, code: _Code, call: ast.Call, loops: _Around) -> None:
+        inner = loops[-1]
+        if self._is_among(call.func, self._models) or MODELS_OWN.search(last_name(call.func)):
+            evaluates = _EVALUATES.search(code.name) is not None and inner not in self._around_steps
+            self._of_running[inner] = CodeContext(f"a loop that runs a model (line {inner.lineno})", evaluates)
+        step = matched("$environment.step(...)", call)
+        if step and _ENVIRONMENT.search(last_name(step.environment)):
+            around = next((loop for loop in reversed(loops) if loop in self._around_steps), None)
+            if around is not None and inner is not around:
+                words = f"a rollout (line {inner.lineno}) in a training loop (line {around.lineno})"
+                self._of_loop.setdefault(inner, CodeContext(words))
+
+    def _is_over_loader(self, loop: ast.For) -> bool:
+        names = (node for node in ast.walk(loop.iter) if isinstance(node, ast.Name | ast.Attribute))
+        return any(LOADER_NAME.search(last_name(n)) or self._is_among(n, self._loaders) for n in names)
 
     def _find_reached(self) -> None:
         """Find the functions that such code calls, and those that they call."""
-        waiting = sorted(self._seen, key=lambda s: not self._of_function.get(s.node, NOWHERE).evaluation)
+        waiting = sorted(self._codes, key=lambda code: not self._of_function.get(code.node, NOWHERE).evaluation)
         while waiting:
-            seen = waiting.pop()
-            whole = self._of_function.get(seen.node, NOWHERE) if seen.node is not None else NOWHERE
-            for name, loops in seen.calls:
-                place = whole or next((p for loop in loops if (p := self._of_loop.get(loop))), NOWHERE)
-                if not place:
-                    continue
-                for other in self._called(name):
-                    if other.node is None or other.node in self._of_function or _never(other):
-                        continue
-                    root = place.root or place.said
-                    words = f"{other.name}, called from {root}"
-                    self._of_function[other.node] = CodeContext(words, place.evaluation, root)
-                    waiting.append(other)
-
-
-def _functions(tree: ast.Module, names: FileNames) -> Iterator[_Seen]:
-    """Yield a record of the module, each function and each statement that runs seldom, apart from what is around it."""
-    module = _Seen(None, None, "the module")
-    yield module
-    todo: list[tuple[ast.AST, _Seen, ast.ClassDef | None, tuple[Loop, ...]]] = [(tree, module, None, ())]
-    while todo:
-        node, seen, owner, loops = todo.pop()
-        for child in children(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                name = f"{owner.name}.{child.name}" if owner else child.name
-                inner = _Seen(
-                    child, owner, name, owner or seen.within, outer=module.models, parameters=_parameters(child)
-                )
-                yield inner
-                todo.append((child, inner, None, ()))
-            elif isinstance(child, ast.ClassDef):
-                todo.append((child, module, child, ()))
-            elif isinstance(child, ast.Lambda | ast.ExceptHandler):
-                _note_guarded(child, seen, loops)
-            elif isinstance(node, ast.If) and child in node.body and seldom(node.test):
-                _note_guarded(child, seen, loops)
-                apart = _Seen(None, None, seen.name, seen.within, loaders=seen.loaders, models=seen.models)
-                yield apart
-                todo.append((child, apart, owner, _noted(child, apart, (), names)))
-            else:
-                todo.append((child, seen, owner, _noted(child, seen, loops, names)))
-
-
-def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...], names: FileNames) -> tuple[Loop, ...]:
-    """Take down a loop or a call; the loops around what is in the node."""
-    if isinstance(node, _LOOPS):
-        seen.loops.append(node)
-        return (*loops, node)
-    if isinstance(node, ast.Call):
-        _note(node, seen, loops)
-    elif isinstance(node, ast.Assign) and makes_module(node.value, names, seen.models.__contains__):
-        seen.models.update(target.id for target in node.targets if isinstance(target, ast.Name))
-    elif isinstance(node, ast.Assign) and _makes_loader(node.value):
-        seen.loaders.update(target.id for target in node.targets if isinstance(target, ast.Name))
-    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
-        made = node.value.func.id
-        seen.made.update({target.id: made for target in node.targets if isinstance(target, ast.Name)})
-    return loops
-
-
-def _note_guarded(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> None:
-    """Record a step that is made in what runs seldom, as with gradient accumulation, as a step of the loops around."""
-    if any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)):
-        seen.steps.append(loops)
+            code = waiting.pop()
+            for callees, loops in self._callees[code]:
+                places = (self._of_function.get(code.node), *map(self._of_loop.get, loops))
+                place = next(filter(None, places), NOWHERE)
+                for other in callees if place else ():
+                    if other.node not in self._of_function and not _never(other):
+                        root = place.root or place.said
+                        words = f"{other.name}, called from {root}"
+                        self._of_function[other.node] = CodeContext(words, place.evaluation, root)
+                        waiting.append(other)
 
 
 def _is_step(call: ast.Call) -> bool:
-    function = call.func
-    if not isinstance(function, ast.Attribute):
-        return False
-    if function.attr in ("backward", "manual_backward"):
-        return not _is_super(function.value)
-    scaled = call.args[:1] if function.attr == "step" and "scaler" in last_name(function.value).lower() else []
-    of = [function.value, *scaled]
-    return function.attr == "step" and any(_OPTIMIZER.search(last_name(one)) is not None for one in of)
+    step = matched("$of.step($scaled) | $of.step(...)", call)
+    if step is None:
+        backward = matched("$of.backward(...) | $of.manual_backward(...)", call)
+        return backward is not None and not matched("super(...)", backward.of)
+    scaled = [vars(step)["scaled"]] if "scaled" in vars(step) and "scaler" in last_name(step.of).lower() else []
+    return any(_OPTIMIZER.search(last_name(of)) is not None for of in (step.of, *scaled))
 
 
-def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
-    function = call.func
-    if loops and (_is_model(function, seen) or MODELS_OWN.search(last_name(function))):
-        seen.runs.append(loops[-1])
-    if isinstance(function, ast.Name):
-        seen.calls.append(((None, function.id), loops))
-        if function.id == "map" and call.args and isinstance(call.args[0], ast.Attribute):
-            _note(ast.Call(call.args[0], [], []), seen, loops)
-    elif isinstance(function, ast.Attribute):
-        receiver = function.value
-        if _is_step(call):
-            seen.steps.append(loops)
-        elif seen.within and isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
-            seen.calls.append(((seen.within, function.attr), loops))
-        else:
-            of = receiver.id if isinstance(receiver, ast.Name) else ""
-            seen.calls.append(((None, f"{of}.{function.attr}"), loops))
-        if function.attr == "step" and loops and _ENVIRONMENT.search(last_name(receiver)):
-            seen.acts.append(loops)
-
-
-def _is_model(function: ast.expr, seen: _Seen) -> bool:
-    """Return whether a name is that of a module, as the file shows."""
-    if not isinstance(function, ast.Name):
-        return False
-    return function.id in seen.models or (function.id in seen.outer and function.id not in seen.parameters)
-
-
-def _called_as(seen: _Seen) -> _Name:
-    return seen.owner, seen.node.name if seen.node is not None else ""
-
-
-def _never(seen: _Seen) -> bool:
-    return seen.node is None or _NEVER.search(seen.node.name) is not None
+def _never(code: _Code) -> bool:
+    return code.node is None or _NEVER.search(code.node.name) is not None
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
@@ -356,31 +283,3 @@ def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
     if name in ("__call__", "loss") and re.search(r"(Loss|Criterion)$", owner.name):
         return True
     return name == "__call__" and not owner.bases and owner.name.endswith("Model")
-
-
-def _is_super(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
-
-
-def _base(owner: ast.ClassDef) -> str:
-    return last_name(owner.bases[0]) if owner.bases else ""
-
-
-def _over_loader(loop: ast.For, loaders: Set[str] = frozenset()) -> bool:
-    return any(
-        isinstance(node, ast.Name | ast.Attribute)
-        and (LOADER_NAME.search(last_name(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
-        for node in walk(loop.iter)
-    )
-
-
-def _parameters(function: Function) -> set[str]:
-    arguments = function.args
-    return {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-
-
-def _makes_loader(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and last_name(value.func) == "DataLoader"
-
-
-__all__ = ["NOWHERE", "CodeContext", "CodeContexts", "Function", "Loop", "seldom"]

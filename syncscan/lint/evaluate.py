@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from syncscan.lint import torch_names as known
-from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key, makes_module
 from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 from syncscan.source.code_pattern import matched
+from syncscan.source.modules import Modules
+from syncscan.source.names import argument, constant, key
 
 Environment = dict[str, Value]
 _WRAPPERS = frozenset("enumerate tqdm trange iter reversed islice track auto".split())
@@ -37,12 +39,12 @@ class Evaluator:
 
     def __init__(
         self,
-        names: FileNames,
+        modules: Modules,
         environment: Environment,
         hints: Collection[str] = (),
         is_module: Callable[[str], bool] | None = None,
     ) -> None:
-        self.names = names
+        self._modules, self.names = modules, modules.tree
         self.environment = environment
         self._hints = hints
         self._is_module = is_module or (lambda name: False)
@@ -77,6 +79,13 @@ class Evaluator:
         self._known.clear()
         return before
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Forget what is bound meanwhile, such as a comprehension's names."""
+        before = self.replace(dict(self.environment))
+        yield
+        self.replace(before)
+
     def value(self, node: ast.expr | None) -> Value:
         """Return the value that an expression is taken for; `HOST` if there is no expression."""
         if node is None:
@@ -96,7 +105,7 @@ class Evaluator:
 
     def _iterated(self, call: ast.Call) -> Value | None:
         """Return the elements of a wrapped iterable: `enumerate(x)`, `tqdm(x)`, `x.items()`; None for others."""
-        name = self.names.of(call.func).rpartition(".")[2]
+        name = self.names.full_name(call.func).rpartition(".")[2]
         if name in _ITERATORS:
             return _ITERATORS[name]
         if name == "zip":
@@ -219,12 +228,10 @@ class Evaluator:
         return joined([self.value(node) for node in nodes])
 
     def _comprehended(self, generators: Iterable[ast.comprehension], element: ast.expr) -> Value:
-        before = self.replace(dict(self.environment))
-        for generator in generators:
-            self.assign(generator.target, self.element(generator.iter))
-        value = self.value(element)
-        self.replace(before)
-        return value.but(scalar=False, listed=False)
+        with self.apart():
+            for generator in generators:
+                self.assign(generator.target, self.element(generator.iter))
+            return self.value(element).but(scalar=False, listed=False)
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target of an assignment or a loop, and all names in it."""
@@ -238,11 +245,11 @@ class Evaluator:
             self.bind(written, value)
 
     def _of_call(self, call: ast.Call) -> Value:
-        if makes_module(call, self.names, self._is_a_module):
+        if self._modules.makes(call, self._is_a_module):
             return MODULE
         if self._is_a_module(key(call.func)):
             return OUTPUT
-        name = self.names.of(call.func)
+        name = self.names.full_name(call.func)
         if name.startswith("torch."):
             return self._torch(name.removeprefix("torch."), call)
         if isinstance(call.func, ast.Attribute) and not name.startswith(known.HOST_MODULES):
@@ -403,7 +410,7 @@ class Evaluator:
             case ast.Constant(value=value):
                 return isinstance(value, int)
             case ast.Call(args=[name, *_]):
-                return self.names.torch(node.func) == "device" and self.names_device(name)
+                return self.names.torch_name(node.func) == "device" and self.names_device(name)
             case ast.Attribute(value=owner, attr="device"):
                 return self.value(owner).kind is not ValueKind.CPU
         return bool(known.DEVICE_NAME.search(key(node)))
@@ -425,7 +432,7 @@ def _list_value(value: Value) -> Value:
 def _loader(call: ast.Call) -> Value:
     given = argument(call, "pin_memory")
     unclear = any(k.arg is None for k in call.keywords) or (given is not None and constant(given) is None)
-    return Value(ValueKind.LOADER, pinned=is_true(given) or unclear, line=call.lineno)
+    return Value(ValueKind.LOADER, pinned=constant(given) is True or unclear, line=call.lineno)
 
 
 def _alike(values: Sequence[Value]) -> Value:

@@ -8,17 +8,17 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
-import msgspec
 from msgspec.structs import replace
 
-from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, Function, seldom
+from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, seldom
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
-from syncscan.lint.imported_names import FileNames, constant, key
-from syncscan.lint.pattern import Hit, LintSite, Pattern
-from syncscan.lint.tree import children, walk, walk_own
+from syncscan.lint.pattern import Around, Hit, LintSite, Pattern
 from syncscan.lint.values import HOST, UNKNOWN, ValueKind
 from syncscan.source.code_pattern import matched
+from syncscan.source.modules import Modules
+from syncscan.source.names import constant, key
+from syncscan.source.tree import Function, Loop, SourceTree, walk_own
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
 _SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")
@@ -33,30 +33,7 @@ _OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
 
 
-class Around(msgspec.Struct, frozen=True):
-    """Context of a statement: the function, place, loops and conditions around it."""
-
-    function: str = ""
-    place: CodeContext = NOWHERE
-    loops: int = 0
-    scope: tuple[str, ...] = ()
-    guard: str = ""
-    """The condition that lets it run seldom, as it is written; empty without."""
-    allowed: str = ""
-    """The reason of the allowed block around it."""
-    cold: bool = False
-    timed: bool = False
-
-    @property
-    def words(self) -> str:
-        """The place in words; empty where nothing says that it runs often."""
-        return self.place.said or ("a loop" if self.loops else "")
-
-
-class Found(msgspec.Struct, frozen=True):
-    hit: Hit
-    node: ast.expr
-    around: Around
+Found = tuple[Hit, LintSite]
 
 
 class FileWalk:
@@ -69,10 +46,12 @@ class FileWalk:
     def __init__(self, tree: ast.Module, patterns: Sequence[Pattern], anywhere: Sequence[Pattern]) -> None:
         self._tree = tree
         self._often, self._anywhere = _by_kind(patterns), _by_kind(anywhere)
-        self._names, self._places = FileNames(tree), CodeContexts(tree)
+        self._names = SourceTree(tree)
+        self._modules = Modules(self._names)
+        self._places = CodeContexts(self._modules)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
-        self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
+        self._evaluator = Evaluator(self._modules, {}, hints_of(tree, self._names))
         self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
         """Expressions that are in no source; kept, as values are remembered by identity."""
@@ -81,7 +60,7 @@ class FileWalk:
         self._block(self._tree.body, Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()
-        return sorted(self._found.values(), key=lambda f: (f.node.lineno, f.node.col_offset))
+        return [self._found[place] for place in sorted(self._found, key=lambda place: place[:2])]
 
     # Statements
 
@@ -94,7 +73,7 @@ class FileWalk:
         if method:
             method(node, around)
             return
-        for child in children(node):
+        for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._look(child, around)
             elif isinstance(child, ast.stmt):
@@ -109,33 +88,34 @@ class FileWalk:
 
     def _function(self, node: Function, around: Around, owner: ast.ClassDef | None, outer: Environment) -> None:
         context = self._places.of_function(node)
-        nested = around.function and not owner
-        name = f"{around.function}.{node.name}" if around.function else node.name
-        attributes, modules = self._attributes_of(owner) if owner else ({}, frozenset())
+        nested = bool(around.function) and not owner
+        attributes, submodules = self._attributes_of(owner) if owner else ({}, frozenset())
         environment = {**outer, **attributes, **parameters_of(node)}
-        place = context or (around.place if nested and around.place else NOWHERE)
-        inner = Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
-                        cold=_is_never(node) or (around.cold and not context), timed=_reads_clock(node))  # fmt: skip
-        is_module = modules.__contains__
-        before, self._evaluator = (
-            self._evaluator,
-            Evaluator(self._names, environment, hints_of(node, self._names), is_module),
+        inner = Around(
+            _below(around, node),
+            context or (around.place if nested else NOWHERE),
+            allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
+            cold=_is_never(node) or (around.cold and not context),
+            timed=_reads_clock(node),
         )
+        before = self._evaluator
+        hints = hints_of(node, self._names)
+        self._evaluator = Evaluator(self._modules, environment, hints, submodules.__contains__)
         self._block(node.body, inner)
         self._evaluator = before
 
     def _attributes_of(self, owner: ast.ClassDef) -> tuple[Environment, frozenset[str]]:
         if owner not in self._attributes:
-            self._attributes[owner] = attributes_of(owner, self._names)
+            self._attributes[owner] = attributes_of(owner, self._modules)
         return self._attributes[owner]
 
     def _of_ClassDef(self, node: ast.ClassDef, around: Around) -> None:
-        name = f"{around.function}.{node.name}" if around.function else node.name
+        inside = replace(around, function=_below(around, node))
         for statement in node.body:
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                self._of_FunctionDef(statement, replace(around, function=name), node)
+            if isinstance(statement, Function):
+                self._of_FunctionDef(statement, inside, node)
             elif isinstance(statement, ast.ClassDef):
-                self._of_ClassDef(statement, replace(around, function=name))
+                self._of_ClassDef(statement, inside)
 
     def _of_Assign(self, node: ast.Assign, around: Around) -> None:
         self._look(node.value, around)
@@ -219,14 +199,14 @@ class FileWalk:
 
     def _loop_target(self, target: ast.expr, iterated: ast.expr) -> None:
         element = self._evaluator.element(iterated)
-        name = self._names.of(iterated.func).rpartition(".")[2] if isinstance(iterated, ast.Call) else ""
+        name = self._names.full_name(iterated.func).rpartition(".")[2] if isinstance(iterated, ast.Call) else ""
         pair = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
         if pair and name in ("enumerate", "items", "named_parameters"):
             self._evaluator.assign(pair[0], HOST)
             target = pair[1]
         self._evaluator.assign(target, element)
 
-    def _inside(self, loop: ast.For | ast.AsyncFor | ast.While, around: Around) -> Around:
+    def _inside(self, loop: Loop, around: Around) -> Around:
         place = self._places.of_loop(loop) or around.place or self._places.of_running(loop)
         return replace(around, loops=around.loops + 1, place=place)
 
@@ -243,7 +223,7 @@ class FileWalk:
     def _within(self, context: ast.expr, around: Around) -> Around:
         if not isinstance(context, ast.Call):
             return around
-        name = self._names.of(context.func)
+        name = self._names.full_name(context.func)
         if name.endswith("record_function") and context.args:
             label = context.args[0]
             text = label.value if isinstance(label, ast.Constant) else f"{{{ast.unparse(label)}}}"
@@ -282,7 +262,7 @@ class FileWalk:
         self._match_patterns(node, around)
 
     def _children(self, node: ast.AST, around: Around) -> None:
-        for child in children(node):
+        for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._look(child, around)
             elif isinstance(child, ast.keyword):
@@ -294,20 +274,19 @@ class FileWalk:
     def _look_ListComp(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: Around
     ) -> None:
-        before = self._evaluator.replace(dict(self._evaluator.environment))
         inner = replace(around, loops=around.loops + 1, place=around.place or self._place_of(node))
-        for generator in node.generators:
-            self._look(generator.iter, around)
-            self._loop_target(generator.target, generator.iter)
-            for test in generator.ifs:
-                self._truth(test, "if", inner)
-        for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
-            self._look(element, inner)
-        self._evaluator.replace(before)
+        with self._evaluator.apart():
+            for generator in node.generators:
+                self._look(generator.iter, around)
+                self._loop_target(generator.target, generator.iter)
+                for test in generator.ifs:
+                    self._truth(test, "if", inner)
+            for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+                self._look(element, inner)
 
     def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> CodeContext:
         """Return the place of a comprehension that goes over a data loader; `NOWHERE` for others."""
-        names = (n for generator in node.generators for n in walk(generator.iter) if isinstance(n, ast.expr))
+        names = (n for generator in node.generators for n in ast.walk(generator.iter) if isinstance(n, ast.expr))
         if any(self._evaluator.value(name).kind is ValueKind.LOADER for name in names):
             return CodeContext(f"a loop over a data loader (line {node.lineno})", evaluation=True)
         return NOWHERE
@@ -342,7 +321,7 @@ class FileWalk:
 
     def _look_Call(self, node: ast.Call, around: Around) -> None:
         self._children(node, around)
-        name = self._names.of(node.func)
+        name = self._names.full_name(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if name in _ASKS[:1] and len(node.args) == 1:
             self._match_patterns(node.args[0], around, question="bool")
@@ -359,11 +338,10 @@ class FileWalk:
 
     def _asks_of_elements(self, name: str, of: ast.expr, around: Around) -> None:
         if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
-            before = self._evaluator.replace(dict(self._evaluator.environment))
-            for generator in of.generators:
-                self._loop_target(generator.target, generator.iter)
-            self._match_patterns(of.elt, replace(around, loops=around.loops + 1), question=name)
-            self._evaluator.replace(before)
+            with self._evaluator.apart():
+                for generator in of.generators:
+                    self._loop_target(generator.target, generator.iter)
+                self._match_patterns(of.elt, replace(around, loops=around.loops + 1), question=name)
 
     def _shows(self, call: ast.Call, name: str) -> str:
         """Return the name of what a call prints or logs with; empty for others."""
@@ -392,10 +370,15 @@ class FileWalk:
         patterns = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
         if not patterns:
             return
-        site = LintSite(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
+        site = LintSite(node, self._evaluator, around, question, shown_by)
         hit = next((hit for pattern in patterns if (hit := pattern.find(site))), None)
         if hit:
-            self._found.setdefault((node.lineno, node.col_offset, hit.rule), Found(hit, node, around))
+            self._found.setdefault((node.lineno, node.col_offset, hit.rule), (hit, site))
+
+
+def _below(around: Around, node: Function | ast.ClassDef) -> str:
+    """Return the qualified name of a function or class."""
+    return f"{around.function}.{node.name}" if around.function else node.name
 
 
 def _as_read(target: ast.expr) -> ast.expr:
@@ -410,7 +393,7 @@ def _guard(test: ast.expr) -> str:
 
 def _made_once(node: ast.If) -> str:
     """Return a condition as written if what it guards is made where it isn't there yet: `if self.mask is None`."""
-    missing = {key(test.x) for part in walk(node.test) if (test := matched("$x is None", part))}
+    missing = {key(test.x) for part in ast.walk(node.test) if (test := matched("$x is None", part))}
     made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
     return _short(node.test) if any("." in name for name in missing & made) else ""
 
@@ -454,10 +437,10 @@ def _reads_clock(scope: Function | ast.Module) -> bool:
     )
 
 
-def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
+def _allowed_by(contexts: Sequence[ast.expr], names: SourceTree) -> str:
     """Return the reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
     for context in contexts:
-        if isinstance(context, ast.Call) and names.of(context.func) == "syncscan.allow" and context.args:
+        if isinstance(context, ast.Call) and names.full_name(context.func) == "syncscan.allow" and context.args:
             reason = constant(context.args[0])
             return str(reason) if reason else "a computed reason"
     return ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint import torch_names as known
-from syncscan.lint.contexts import Function
 from syncscan.lint.evaluate import Environment, Evaluator
-from syncscan.lint.imported_names import FileNames, constant, key, makes_module
-from syncscan.lint.tree import walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Value, ValueKind
+from syncscan.source.modules import Modules
+from syncscan.source.names import constant, key, parameters
+from syncscan.source.tree import Function, SourceTree, walk_own
 
 _ELEMENTWISE = frozenset(
     "isnan isinf isfinite abs exp log sqrt square sigmoid tanh softmax log_softmax relu gelu silu where masked_select "
@@ -25,13 +25,8 @@ _NOT_TELLING = frozenset("cuda data_ptr".split())
 
 def parameters_of(function: Function) -> Environment:
     """Return the kinds of a function's parameters by their annotations; unknown without one."""
-    arguments = function.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    environment: Environment = {a.arg: _annotated(a.annotation) for a in every}
-    for extra in (arguments.vararg, arguments.kwarg):
-        if extra is not None:
-            environment[extra.arg] = UNKNOWN
-    return environment
+    extra = [a.arg for a in (function.args.vararg, function.args.kwarg) if a is not None]
+    return {a.arg: _annotated(a.annotation) for a in parameters(function)} | dict.fromkeys(extra, UNKNOWN)
 
 
 def _annotated(annotation: ast.expr | None) -> Value:
@@ -44,30 +39,30 @@ def _annotated(annotation: ast.expr | None) -> Value:
     return HOST if known.HOST_TYPES.match(text) else UNKNOWN
 
 
-def hints_of(scope: Function | ast.Module, names: FileNames) -> frozenset[str]:
+def hints_of(scope: Function | ast.Module, names: SourceTree) -> frozenset[str]:
     """Return the names and attributes that a function or a module's own code uses as only tensors can be."""
     used: set[str] = set()
     for node in walk_own(scope):
         if not isinstance(node, ast.Call):
             continue
-        if isinstance(node.func, ast.Attribute) and not names.torch(node.func):
+        if isinstance(node.func, ast.Attribute) and not names.torch_name(node.func):
             name = node.func.attr
             if (name in known.ONLY_TENSORS and name not in _NOT_TELLING) or (
                 name in _ONLY_CALLED and not node.keywords
             ):
                 used.add(key(node.func.value))
-        elif names.torch(node.func).rpartition(".")[2] in _ELEMENTWISE and node.args:
+        elif names.torch_name(node.func).rpartition(".")[2] in _ELEMENTWISE and node.args:
             used.add(key(node.args[0]))
     return frozenset(used - {"", "self", "super"})
 
 
-def attributes_of(owner: ast.ClassDef, names: FileNames) -> tuple[Environment, frozenset[str]]:
+def attributes_of(owner: ast.ClassDef, modules: Modules) -> tuple[Environment, frozenset[str]]:
     """Return a class's attributes as `self.name`, by what its methods assign; and those that are submodules."""
     values: Environment = {}
-    modules: set[str] = set()
+    submodules: set[str] = set()
     changed: set[str] = set()
-    evaluator = Evaluator(names, {})
-    for node in walk(owner):
+    evaluator = Evaluator(modules, {})
+    for node in ast.walk(owner):
         if isinstance(node, ast.AugAssign):
             changed.add(key(node.target))
         elif isinstance(node, ast.Call) and key(node.func) == "self.register_buffer" and node.args:
@@ -75,8 +70,8 @@ def attributes_of(owner: ast.ClassDef, names: FileNames) -> tuple[Environment, f
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and (written := key(target)).startswith("self."):
-                    if makes_module(node.value, names, modules.__contains__):
-                        modules.add(written)
+                    if modules.makes(node.value, submodules.__contains__):
+                        submodules.add(written)
                     else:
                         value = evaluator.value(node.value)
                         values[written] = value if values.get(written, value) == value else UNKNOWN
@@ -86,7 +81,7 @@ def attributes_of(owner: ast.ClassDef, names: FileNames) -> tuple[Environment, f
         for name, v in values.items()
         if v.kind in telling and not (v.kind is ValueKind.HOST and name in changed)
     }
-    return stored, frozenset(modules)
+    return stored, frozenset(submodules)
 
 
 __all__ = ["attributes_of", "hints_of", "parameters_of"]

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from syncscan.lint.contexts import CodeContext
+from syncscan.lint.contexts import NOWHERE, CodeContext
 from syncscan.lint.evaluate import Evaluator
-from syncscan.lint.imported_names import argument, is_true
 from syncscan.lint.values import Value, ValueKind
 from syncscan.model.finding import Confidence
 from syncscan.source.code_pattern import matched
+from syncscan.source.names import argument, constant
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -33,21 +33,43 @@ class Hit(msgspec.Struct, frozen=True):
     """Whether it is likely intended, or rare, so that the severity is low."""
 
 
+class Around(msgspec.Struct, frozen=True):
+    """Context of a statement: the function, place, loops and conditions around it."""
+
+    function: str = ""
+    place: CodeContext = NOWHERE
+    loops: int = 0
+    scope: tuple[str, ...] = ()
+    guard: str = ""
+    """The condition that lets it run seldom, as it is written; empty without."""
+    allowed: str = ""
+    """The reason of the allowed block around it."""
+    cold: bool = False
+    """Whether it runs on no device, or only where something went wrong."""
+    timed: bool = False
+    """Whether the function reads a clock or the time between two events."""
+
+    @property
+    def words(self) -> str:
+        """The place in words; empty where nothing says that it runs often."""
+        return self.place.said or ("a loop" if self.loops else "")
+
+
 class LintSite(msgspec.Struct, frozen=True):
     """An expression, or a question for a truth value, with what is known around it."""
 
     node: ast.expr
     evaluator: Evaluator
-    place: CodeContext
-    """The reason that it runs in each step; empty without one."""
-    in_loop: bool
-    """Whether any loop of its own function is around it."""
+    around: Around
     question: str = ""
     """Where Python takes the expression's truth value: `if`, `while`, `assert`, `not`, `and`, `bool`, …"""
     shown_by: str = ""
     """The function that prints or logs this expression: `print`, `f-string`, `add_scalar`; empty elsewhere."""
-    timed: bool = False
-    """Whether the function reads a clock or the time between two events."""
+
+    @property
+    def place(self) -> CodeContext:
+        """The reason that it runs in each step; empty without one."""
+        return self.around.place
 
     @property
     def call(self) -> ast.Call:
@@ -58,7 +80,7 @@ class LintSite(msgspec.Struct, frozen=True):
     @property
     def often(self) -> bool:
         """Whether it runs in each step, or in a loop."""
-        return bool(self.place) or self.in_loop
+        return bool(self.place or self.around.loops)
 
     def value(self, node: ast.expr | None) -> Value:
         """Return the kind of value of an expression."""
@@ -66,11 +88,11 @@ class LintSite(msgspec.Struct, frozen=True):
 
     def torch(self, call: ast.Call) -> str:
         """Return the name of a called torch function without `torch.`, such as `nn.functional.one_hot`."""
-        return self.evaluator.names.torch(call.func)
+        return self.evaluator.names.torch_name(call.func)
 
     def matched(self, pattern: str) -> SimpleNamespace | None:
         """Return what the variables of a code pattern stand for; a method's `$x` for no module."""
-        match, called = matched(pattern, self.node, self.evaluator.names.of), getattr(self.node, "func", None)
+        match, called = matched(pattern, self.node, self.evaluator.names.full_name), getattr(self.node, "func", None)
         module = called.value if isinstance(called, ast.Attribute) and self._is_of_module(called) else None
         return None if match and module and vars(match).get("x") is module else match
 
@@ -82,7 +104,7 @@ class LintSite(msgspec.Struct, frozen=True):
         return called.value
 
     def _is_of_module(self, function: ast.Attribute) -> bool:
-        name = self.evaluator.names.of(function)
+        name = self.evaluator.names.full_name(function)
         modules = ("torch.", "numpy.", "math.", "jnp.", "jax.", "tf.", "tensorflow.", "pandas.", "pd.")
         return name.startswith(modules)
 
@@ -98,7 +120,8 @@ class LintSite(msgspec.Struct, frozen=True):
         if any(value.kind in (ValueKind.CPU, ValueKind.BATCH) for value in values):
             return False
         tensors = [v for v in values if v.kind is ValueKind.TENSOR]
-        return bool(tensors) and (bool(self.place) or (self.in_loop and any(v.sure for v in tensors)))
+        sure = self.place or (self.around.loops and any(v.sure for v in tensors))
+        return bool(tensors and sure)
 
     def may_wait_for(self, value: Value) -> bool:
         """Return whether an op that only tensors have may wait: nothing is known of it, and it runs in each step."""
@@ -108,7 +131,7 @@ class LintSite(msgspec.Struct, frozen=True):
     def asynchronous(self) -> bool:
         """Whether the call passes `non_blocking=True` or a variable for it."""
         given = argument(self.call, "non_blocking")
-        return is_true(given) or (given is not None and not isinstance(given, ast.Constant))
+        return constant(given) is True or (given is not None and not isinstance(given, ast.Constant))
 
 
 class Pattern(NamedTuple):

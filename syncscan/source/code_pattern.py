@@ -34,6 +34,8 @@ def matched(
     Names are compared as `name_of` gives them.
     """
     for tree in _trees(pattern):
+        if isinstance(tree, ast.Call) and not isinstance(node, ast.Call):
+            continue
         parts: dict[str, Any] = {}
         if _Match(parts, name_of).fits(tree, node):
             return SimpleNamespace(**parts)

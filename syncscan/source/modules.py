@@ -27,7 +27,7 @@ class Modules:
     """The modules of one file, by what makes them."""
 
     def __init__(self, tree: SourceTree) -> None:
-        self._tree = tree
+        self.tree = tree
         classes = [node for node in tree.nodes if isinstance(node, ast.ClassDef)]
         bases = {c.name: [tree.full_name(base) for base in c.bases] for c in classes}
         names: set[str] = set()
@@ -39,7 +39,7 @@ class Modules:
         """Return whether an expression is a module that it makes, or one that `is_module` knows as it is written."""
         if not isinstance(node, ast.Call):
             return node is not None and is_module(key(node))
-        name = self._tree.full_name(node.func)
+        name = self.tree.full_name(node.func)
         if name in _GIVE_ONE:
             return bool(node.args) and self.makes(node.args[0], is_module)
         if name.startswith("torch."):

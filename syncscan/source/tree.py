@@ -32,10 +32,11 @@ def lines_of(node: ast.AST) -> range:
 
 def walk_own(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and what is in it, without inner functions and classes."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, Function | ast.ClassDef | ast.Lambda):
-            yield from walk_own(child)
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += [n for n in ast.iter_child_nodes(node) if not isinstance(n, Function | ast.ClassDef | ast.Lambda)][::-1]
 
 
 def contexts_of(node: ast.AST) -> list[ast.expr]:
@@ -100,6 +101,11 @@ class SourceTree:
     def full_name(self, node: ast.expr) -> str:
         """Return the dotted name of an expression with its first part resolved; empty if it isn't a name."""
         return dotted(node, self._meanings)
+
+    def torch_name(self, node: ast.expr) -> str:
+        """Return the full name without `torch.` in front; empty if it isn't torch's."""
+        name = self.full_name(node)
+        return name.removeprefix("torch.") if name.startswith("torch.") else ""
 
     # places in the tree
 

@@ -26,6 +26,7 @@ from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import parsed, read
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import in_package, is_library
+from syncscan.source.tree import lines_of
 
 HOST, DEVICE, INPUT, PEERS = "host", "device", "input", "peers"
 """Kinds of what a thread does at a line: it works, or waits for the device, for a data loader, for other ranks."""
@@ -211,9 +212,8 @@ def _lint_lines(file: str) -> Iterator[tuple[int, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = parsed(source)
-    for match in FileWalk(tree, PATTERNS, ANYWHERE).found():
-        for line in range(match.node.lineno, (match.node.end_lineno or match.node.lineno) + 1):
-            yield line, match.hit.rule
+    for hit, site in FileWalk(tree, PATTERNS, ANYWHERE).found():
+        yield from ((line, hit.rule) for line in lines_of(site.node))
 
 
 def _is_own(file: str) -> bool:

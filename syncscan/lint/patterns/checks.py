@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscan.lint.imported_names import argument, is_true, key, splats
 from syncscan.lint.pattern import Hit, LintSite, pattern
-from syncscan.lint.tree import walk
 from syncscan.lint.values import ValueKind
+from syncscan.source.names import argument, constant, key, splats
 
 _LINALG = {f"linalg.{name}": f"{name}_ex" for name in ("inv", "solve", "cholesky", "lu_factor", "ldl_factor")}
 _LINALG |= {"inverse": "inv_ex", "cholesky": "cholesky_ex"}
@@ -22,7 +21,7 @@ _OTHERS = {"svd", "pinverse"} | {
 def checked_ops(site: LintSite) -> Hit | None:
     """Match `torch.linalg.inv(x)`, `clip_grad_norm_(…, error_if_nonfinite=True)`: a value is read only for a check."""
     call, name = site.call, site.torch(site.call)
-    checks = is_true(argument(call, "error_if_nonfinite"))
+    checks = constant(argument(call, "error_if_nonfinite")) is True
     if name.rpartition(".")[2] in ("clip_grad_norm_", "get_total_norm") and checks:
         fix = "Leave error_if_nonfinite at False and look at the norm every N steps."
         return Hit("clip-grad", "clipping waits to check whether the norm is finite", fix)
@@ -88,7 +87,7 @@ def scalers(site: LintSite) -> Hit | None:
 def checkpoints(site: LintSite) -> Hit | None:
     """Match `torch.save(model.state_dict(), path)` in a loop: each tensor is copied to the host."""
     saved = site.call.args[0] if site.torch(site.call) == "save" and site.call.args else None
-    if saved is None or not any(getattr(part, "attr", "") == "state_dict" for part in walk(saved)):
+    if saved is None or not any(getattr(part, "attr", "") == "state_dict" for part in ast.walk(saved)):
         return None
     return Hit(
         "checkpoint-save",

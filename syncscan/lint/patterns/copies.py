@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.imported_names import argument
 from syncscan.lint.pattern import Hit, LintSite, pattern
 from syncscan.lint.values import ValueKind
+from syncscan.source.names import argument
 
 
 @pattern(ast.Call, rules="tensor-constructor tensor-of-tensors")

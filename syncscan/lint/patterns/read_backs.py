@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.evaluate import is_cpu
-from syncscan.lint.imported_names import argument, constant
 from syncscan.lint.pattern import Hit, LintSite, pattern
 from syncscan.model.finding import Confidence
+from syncscan.source.names import argument, constant
 
 _COUNT = "Count on the device (bad += torch.isnan(loss)) and read the count every N steps"
 

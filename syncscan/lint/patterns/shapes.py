@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.lint.imported_names import argument, splats
 from syncscan.lint.pattern import Hit, LintSite, pattern
 from syncscan.lint.values import TENSOR, Value, ValueKind
 from syncscan.model.finding import Confidence
+from syncscan.source.names import argument, splats
 
 
 def _parts(index: ast.Subscript) -> list[ast.expr]:
@@ -117,7 +117,7 @@ def sized_ops(site: LintSite) -> Hit | None:
     call, name = site.call, site.torch(site.call)
     if splats(call):
         return None
-    if site.evaluator.names.of(call.func) in _NMS and site.place:
+    if site.evaluator.names.full_name(call.func) in _NMS and site.place:
         fix = "Batch the images: batched_nms once; topk with a fixed k."
         return Hit("nms", "nms waits for the number of boxes it keeps", fix)
     of = site.operand(*_OPS)
@@ -157,7 +157,7 @@ _SHAPED = ("view", "reshape", "expand", "repeat", "tile", "unflatten", "new_zero
 @pattern(ast.Call, rules="number-argument")
 def number_arguments(site: LintSite) -> Hit | None:
     """Match `range(t)`, `torch.arange(t)`, `torch.zeros((t, 3))`, `x.view(t, -1)`: a tensor is used as a number."""
-    name = site.evaluator.names.of(site.call.func)
+    name = site.evaluator.names.full_name(site.call.func)
     receiver = site.method(*_SHAPED)
     shaped = receiver is not None and site.value(receiver).kind in (ValueKind.TENSOR, ValueKind.OUTPUT)
     takes = name == "range" or site.torch(site.call) in _SIZED or shaped

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscan.lint.imported_names import argument, is_true
 from syncscan.lint.pattern import Hit, LintSite, pattern
 from syncscan.lint.values import ValueKind
+from syncscan.source.names import argument, constant
 
 
 @pattern(ast.Call, rules="anomaly-mode batch-norm-momentum")
@@ -15,7 +15,7 @@ def settings(site: LintSite) -> Hit | None:
     """Match `set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, anywhere."""
     call, name = site.call, site.torch(site.call)
     on = name == "autograd.detect_anomaly"
-    on = on or (name == "autograd.set_detect_anomaly" and is_true(argument(call, "mode", 0)))
+    on = on or (name == "autograd.set_detect_anomaly" and constant(argument(call, "mode", 0)) is True)
     if on and argument(call, "check_nan") is None:
         fix = "Turn it on only while looking for a NaN."
         return Hit("anomaly-mode", "anomaly mode reads a value back after each node of the backward pass", fix)
@@ -62,7 +62,7 @@ def synchronizes(site: LintSite) -> Hit | None:
 
 
 def _waits(site: LintSite, title: str) -> Hit:
-    if site.timed:
+    if site.around.timed:
         fix = (
             "Record events in the loop and read elapsed_time after it: a recorded event costs the host next to nothing."
         )
