@@ -87,7 +87,7 @@ def _body(fixed: Fixed, proof: Proof | None) -> Iterator[Block]:
     yield Grid(columns, tuple((place(where(f)), code(f.rule), f.change, gain(f)) for f in fixed.applied))
     rows = [("waits in the dry run", str(fixed.waits_before), str(fixed.waits_after))]
     if proof is not None and proof.gain is not None:
-        rows.append((f"step time on {proof.device}", duration(proof.before_us), duration(proof.after_us)))
+        rows.append((f"step time on {proof.device}", duration(proof.before_value), duration(proof.after_value)))
     yield Grid(tuple(map(GridColumn, ("", "before", "after"))), tuple(rows))
     yield Heading("Evidence")
     yield Items(tuple(map(Item, (tolerance(fixed), *([_measured_text(proof)] if proof is not None else [])))))

@@ -75,12 +75,23 @@ def at_revision(program: ComparedProgram, revision: str) -> Iterator[ComparedPro
         UsageError: the program is in no repository, the revision doesn't exist, or doesn't have the program.
     """
     package = _package(program.path)
+    with worktree(package or program.path.parent, revision, str(package or program.path)) as (top, place):
+        yield _in_place(program, top, place, f"{program.name} at {revision}", installed=package is not None)
+
+
+@contextlib.contextmanager
+def worktree(inside: Path, revision: str, name: str = "") -> Iterator[tuple[Path, Path]]:
+    """Yield the top of the repository that a folder lies in, and a folder with its files at a revision, for a while.
+
+    Raises:
+        UsageError: it lies in no repository, or the revision doesn't exist.
+    """
     top = Path(
         _git(
-            package or program.path.parent,
+            inside,
             "rev-parse",
             "--show-toplevel",
-            wrong=f"{package or program.path} isn't in a git repository, which --rev needs",
+            wrong=f"{name or inside} isn't in a git repository, which --rev needs",
         )
     )
     commit = _git(
@@ -91,11 +102,16 @@ def at_revision(program: ComparedProgram, revision: str) -> Iterator[ComparedPro
         place = Path(made).resolve() / commit[:12]
         _git(top, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(place), commit)
         try:
-            yield _in_place(
-                program, top.resolve(), place, f"{program.name} at {revision}", installed=package is not None
-            )
+            yield top.resolve(), place
         finally:
             _git(top, "worktree", "remove", "--force", str(place))
+
+
+def within(folder: Path, top: Path, place: Path) -> Path:
+    """Return the folder of a worktree that matches one of the repository's, or the worktree itself."""
+    folder = folder.resolve()
+    inner = place / folder.relative_to(top) if folder.is_relative_to(top) else place
+    return inner if inner.is_dir() else place
 
 
 def _package(script: Path) -> Path | None:
@@ -123,9 +139,7 @@ def _in_place(
     path = program.path if installed else place / program.path.resolve().relative_to(top)
     if not path.is_file():
         raise UsageError(f"{name} doesn't exist at that revision.", "Give a revision that has it.")
-    folder = program.folder.resolve()
-    within = place / folder.relative_to(top) if folder.is_relative_to(top) else place
-    return replace(program, name=name, path=path, folder=within if within.is_dir() else place, moved=(top, place))
+    return replace(program, name=name, path=path, folder=within(program.folder, top, place), moved=(top, place))
 
 
 def _git(folder: Path, *words: str, wrong: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Render a Proof as the JSON that other programs rely on (schema `syncscan.prove/1`)."""
+"""Render a Proof as the JSON that other programs rely on (schema `syncscan.prove/2`)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 from msgspec import Struct
 
 from syncscan.model.json_text import about, indented, written
-from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
+from syncscan.proof.outcome import Difference, Measured, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report.document import Document
 from syncscan.version import __version__
 
-SCHEMA = "syncscan.prove/1"
+SCHEMA = "syncscan.prove/2"
 
 
 class ResultDocument(Struct, frozen=True):
@@ -35,8 +35,8 @@ class ResultDocument(Struct, frozen=True):
 class PairDocument(Struct, frozen=True):
     """One pair of processes."""
 
-    before_us: float
-    after_us: float
+    before: float
+    after: float
     gain: float
 
 
@@ -48,9 +48,12 @@ class ProofDocument(Document, frozen=True):
     device: str
     verdict: ProofVerdict
     proven: bool
-    before_us: float | None
-    after_us: float | None
-    gain: Annotated[ProofGain | None, about("parts of the step")]
+    measured: Annotated[Measured, about("what the numbers are: a step in µs, a run in seconds, or what is printed")]
+    metric: Annotated[str, about("expression that finds a printed number")]
+    higher: Annotated[bool, about("whether a larger number is better")]
+    before_value: float | None
+    after_value: float | None
+    gain: Annotated[ProofGain | None, about("by how much the number got better, as a part of the first")]
     confidence: Annotated[float, about("of the interval")]
     matters: Annotated[float, about("smallest gain that matters")]
     projected: Annotated[ProofGain | None, about("set if a trace of the earlier state was given")]
@@ -77,12 +80,12 @@ def document(proof: Proof) -> ProofDocument:
         p,
         schema=SCHEMA,
         syncscan=__version__,
-        before_us=p.before_us if p.pairs else None,
-        after_us=p.after_us if p.gain else None,
+        before_value=p.before_value if p.pairs else None,
+        after_value=p.after_value if p.gain else None,
         confidence=0.95,
         projected=p.projected_gain,
         result=_result_document(p.result),
-        pairs=tuple(written(PairDocument, pair) for pair in p.pairs),
+        pairs=tuple(written(PairDocument, pair, gain=pair.gain(p.higher)) for pair in p.pairs),
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from syncscan.proof.outcome import Pair, ProofGain
 
-MIN_PAIRS = 3
+MIN_PAIRS, MOST = 3, 1000
 CONFIDENCE = 0.98
 """Confidence of a single look. A test after each pair that stops once the interval is narrow stops too often when the
 interval is narrow by chance: with 95 % here 90.5 % of the intervals hold the truth in the worst case, with 98 % 94.8 %
@@ -31,24 +31,42 @@ FUTILE = 0.99
 pair). A loss of 2 % with noise of 1 % takes 5 pairs then, and 16 seldom tell it to a tenth."""
 
 
-def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain | None:
-    """Return the gain with its 95 % interval; None for fewer than three pairs."""
+def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE, *, higher: bool = False) -> ProofGain | None:
+    """Return the gain with its 95 % interval, of numbers of which the `higher` or else the smaller is better.
+
+    None for fewer than three pairs.
+    """
     if len(pairs) < MIN_PAIRS:
         return None
-    ratios = [math.log(p.after_us / p.before_us) for p in pairs]
+    mean, half = _interval(pairs, confidence)
+    share, *ends = ((1 if higher else -1) * math.expm1(x) for x in (mean, mean + half, mean - half))
+    return ProofGain(share, (min(ends), max(ends)))
+
+
+def pairs_needed(pairs: Sequence[Pair], half: float = 0.02) -> int | None:
+    """Return how many pairs a gain known to plus or minus `half` will take, by how far they lie apart until now."""
+    if len(pairs) < MIN_PAIRS:
+        return None
+    spread = _interval(pairs, CONFIDENCE)[1] / quantile(CONFIDENCE, len(pairs) - 1) * math.sqrt(len(pairs))
+    numbers = range(MIN_PAIRS, MOST)
+    return next((n for n in numbers if quantile(CONFIDENCE, n - 1) * spread / math.sqrt(n) <= half), MOST)
+
+
+def _interval(pairs: Sequence[Pair], confidence: float) -> tuple[float, float]:
+    """Return the mean logarithm of the ratio, and half its interval."""
+    ratios = [math.log(p.after / p.before) for p in pairs]
     mean = statistics.fmean(ratios)
     deviation = math.sqrt(math.fsum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1))
-    half = quantile(confidence, len(ratios) - 1) * deviation / math.sqrt(len(ratios))
-    return ProofGain(1 - math.exp(mean), (1 - math.exp(mean + half), 1 - math.exp(mean - half)))
+    return mean, quantile(confidence, len(ratios) - 1) * deviation / math.sqrt(len(ratios))
 
 
-def enough(pairs: Sequence[Pair], matters: float) -> str:
+def enough(pairs: Sequence[Pair], matters: float, *, higher: bool = False) -> str:
     """Return why the gain is known well enough; empty where it isn't.
 
     Args:
         matters: the part of a step below which a difference doesn't matter.
     """
-    gain, most = gain_of(pairs), gain_of(pairs, FUTILE)
+    gain, most = gain_of(pairs, higher=higher), gain_of(pairs, FUTILE, higher=higher)
     if gain is None or most is None:
         return ""
     if gain.within(matters):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import msgspec
 
-from syncscan.proof.outcome import Pair, Proof, ProofGain
+from syncscan.proof.outcome import Measured, Proof, ProofGain
 from syncscan.report.assets import template
 from syncscan.report.units import duration
 
@@ -62,15 +63,15 @@ def percent(share: float) -> str:
 
 def gains(proof: Proof) -> str:
     """Draw each pair's gain, the measured interval and the projected one on one axis."""
-    pairs = proof.pairs[:MAX_PAIRS]
+    shares = [pair.gain(proof.higher) for pair in proof.pairs[:MAX_PAIRS]]
     known = {"measured": proof.gain, "projected": proof.projected_gain}
     intervals = {name: gain for name, gain in known.items() if gain}
-    ends = [0.0, *(pair.gain for pair in pairs), *(end for gain in intervals.values() for end in (gain.low, gain.high))]
+    ends = [0.0, *shares, *(end for gain in intervals.values() for end in (gain.low, gain.high))]
     margin = max(0.002, (max(ends) - min(ends)) * 0.04)
     scale = Scale(min(ends) - margin, max(ends) + margin, WIDTH)
     return template("proof_gains.html.j2").render(
         width=WIDTH,
-        dots=[(scale.at(p.gain), f"pair {n}: {percent(p.gain)}") for n, p in enumerate(pairs, 1)],
+        dots=[(scale.at(share), f"pair {n}: {percent(share)}") for n, share in enumerate(shares, 1)],
         bars=[_bar(name, gain, scale) for name, gain in intervals.items()],
         zero=scale.at(0),
         matters=(scale.at(max(-proof.matters, scale.low)), scale.at(min(proof.matters, scale.high))),
@@ -83,9 +84,16 @@ def _bar(name: str, gain: ProofGain, scale: Scale) -> GainBar:
     return GainBar(name, scale.at(gain.low), scale.at(gain.high), scale.at(gain.share), text)
 
 
-def steps(pairs: tuple[Pair, ...]) -> str:
-    pairs = pairs[:MAX_PAIRS]
-    times = [time for pair in pairs for time in (pair.before_us, pair.after_us)]
+def value(proof: Proof, number: float) -> str:
+    """Return the number of a side with its unit."""
+    if proof.measured is Measured.PRINTED:
+        return f"{number:.4g}"
+    return duration(number * 1e6 if proof.measured is Measured.RUN else number)
+
+
+def steps(proof: Proof) -> str:
+    pairs, shown = proof.pairs[:MAX_PAIRS], partial(value, proof)
+    times = [time for pair in pairs for time in (pair.before, pair.after)]
     margin = max((max(times) - min(times)) * 0.08, max(times) * 0.002)
     scale = Scale(min(times) - margin, max(times) + margin, HEIGHT)
     apart = WIDTH / len(pairs)
@@ -95,11 +103,11 @@ def steps(pairs: tuple[Pair, ...]) -> str:
         pairs=[
             StepPair(
                 round((number - 0.5) * apart, 2),
-                HEIGHT - scale.at(pair.before_us),
-                HEIGHT - scale.at(pair.after_us),
-                f"pair {number}: {duration(pair.before_us)} before, {duration(pair.after_us)} after",
+                HEIGHT - scale.at(pair.before),
+                HEIGHT - scale.at(pair.after),
+                f"pair {number}: {shown(pair.before)} before, {shown(pair.after)} after",
             )
             for number, pair in enumerate(pairs, 1)
         ],
-        ticks=[(HEIGHT - scale.at(value), duration(value)) for value in scale.ticks(4)],
+        ticks=[(HEIGHT - scale.at(number), shown(number)) for number in scale.ticks(4)],
     )

@@ -19,19 +19,32 @@ class Side(enum.Enum):
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A process of each program, run in turns: the step time of each, the median of its turns, µs."""
+    """A process of each program, run in turns: the number of each, the median of its turns."""
 
-    before_us: float
-    after_us: float
+    before: float
+    after: float
 
-    @property
-    def gain(self) -> float:
-        """Fraction of the step that was saved; negative where it grew."""
-        return 1 - self.after_us / self.before_us
+    def gain(self, higher: bool = False) -> float:
+        """Fraction by which the number got better: smaller, or with `higher` larger; negative where it got worse."""
+        return (1 if higher else -1) * (self.after / self.before - 1)
+
+
+class Measured(enum.Enum):
+    """The kind of number that is compared."""
+
+    STEP = "step"
+    """The time of a step, in µs."""
+    RUN = "run"
+    """The time of a whole run, in seconds."""
+    PRINTED = "printed"
+    """A number that a command prints."""
 
 
 class ProofGain(msgspec.Struct, frozen=True):
-    """How much shorter a step is, as a fraction; the range holds the truth in 95 of 100 proofs."""
+    """How much better the number is, as a fraction of the first, such as how much shorter a step is.
+
+    The range holds the truth in 95 of 100 proofs.
+    """
 
     share: float
     range: Range
@@ -95,6 +108,7 @@ class Same(enum.Enum):
     YES = "same"
     NO = "different"
     UNKNOWN = "unknown"
+    NOT_COMPARED = "not compared"
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -138,7 +152,7 @@ class Proof(msgspec.Struct, frozen=True):
     """Whether a change is a real gain and computes the same: the result of `syncscan.prove`.
 
     `gain` is None where too few pairs were measured; `matters` is the fraction of a step below which a difference
-    doesn't matter. Times are in µs.
+    doesn't matter. Times of steps are in µs.
     """
 
     before: str
@@ -160,6 +174,11 @@ class Proof(msgspec.Struct, frozen=True):
     """Why no further pair was measured."""
     projected: Projection | None = None
     notes: tuple[str, ...] = ()
+    measured: Measured = Measured.STEP
+    metric: str = ""
+    """Expression that finds the number, where a command prints it."""
+    higher: bool = False
+    """Whether a larger number is better."""
 
     @property
     def proven(self) -> bool:
@@ -167,14 +186,16 @@ class Proof(msgspec.Struct, frozen=True):
         return self.verdict is ProofVerdict.PROVEN
 
     @property
-    def before_us(self) -> float:
-        """Step time of the first program, the mean over the pairs; 0 without any."""
-        return statistics.fmean(p.before_us for p in self.pairs) if self.pairs else 0.0
+    def before_value(self) -> float:
+        """The first program's number, the mean over the pairs; 0 without any."""
+        return statistics.fmean(p.before for p in self.pairs) if self.pairs else 0.0
 
     @property
-    def after_us(self) -> float:
-        """Step time of the second program, derived from the first one's and the gain, so that the three agree."""
-        return self.before_us * (1 - self.gain.share) if self.gain else 0.0
+    def after_value(self) -> float:
+        """The second program's number, derived from the first one's and the gain, so that the three agree."""
+        if self.gain is None:
+            return 0.0
+        return self.before_value * (1 + (self.gain.share if self.higher else -self.gain.share))
 
     @property
     def projected_gain(self) -> ProofGain | None:

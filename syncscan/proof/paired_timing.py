@@ -13,12 +13,12 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from syncscan.errors import ProgramFailed
 from syncscan.proof import estimate, sameness
 from syncscan.proof.outcome import Pair, ProofGain, Side
-from syncscan.proof.trial import TooFewSteps, Trial, Trials
+from syncscan.proof.trial import TooFewSteps, Turn
 
 LIMIT_S = 300.0
 MATTERS = 0.005
@@ -56,12 +56,36 @@ class ProofOptions:
     tolerance: float = sameness.TOLERANCE
     apart: bool = False
     progress: Callable[[str], None] = field(default=lambda sentence: None)
+    higher: bool = False
+    """Whether the larger of two numbers is better."""
+    turn_s: float = field(default_factory=lambda: TURN_S)
+    fewest: int = FEWEST
+    """Steps of a turn, at least."""
+
+
+class Timed(Protocol):
+    """A program that is timed in turns, as `Trial` is."""
+
+    def ready(self) -> int: ...
+
+    def turn(self, steps: int, /) -> Turn: ...
+
+    def close(self, grace_s: float = ...) -> int: ...
+
+
+TimedProgram = TypeVar("TimedProgram", bound=Timed, covariant=True)
+
+
+class Opens(Protocol[TimedProgram]):
+    """Starts one of two programs, as `Trials` does."""
+
+    def open(self, side: Side, **options: Any) -> TimedProgram: ...
 
 
 @contextlib.contextmanager
-def running(trials: Trials, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Trial]]:
+def running(trials: Opens[TimedProgram], runs: Sequence[Run], seeded: int = 0) -> Iterator[list[TimedProgram]]:
     """Start programs in processes of their own until the context ends; an error kills them."""
-    opened: list[Trial] = []
+    opened: list[TimedProgram] = []
     try:
         for side, rounded, delayed in runs:
             opened.append(trials.open(side, seeded=seeded, rounded=rounded, delayed=delayed))
@@ -77,13 +101,16 @@ def running(trials: Trials, runs: Sequence[Run], seeded: int = 0) -> Iterator[li
 class PairedTiming:
     """Measures pair after pair until the gain is known, or the time is over."""
 
-    def __init__(self, trials: Trials, options: ProofOptions, clock: Callable[[], float], deadline: float) -> None:
+    def __init__(
+        self, trials: Opens[Timed], options: ProofOptions, clock: Callable[[], float], deadline: float
+    ) -> None:
         self._trials, self._options, self._now, self._deadline = trials, options, clock, deadline
         self.apart = options.apart
         self.pairs: list[Pair] = []
         self.stopped, self.clock = "", ""
         self.notes: list[str] = []
         self._turns, self._steps, self._lead, self._fitted = 0, 0, 2, False
+        self._pair_s = 0.0
 
     @property
     def steps(self) -> int:
@@ -102,18 +129,29 @@ class PairedTiming:
             except TimeoutError:
                 self.stopped = self._over()
                 return
-            gain = estimate.gain_of(self.pairs)
-            self._tell(gain)
-            self.stopped = estimate.enough(self.pairs, self._options.matters)
-            if not self.stopped and 2 * self._now() - began > self._deadline:
+            self._pair_s = self._now() - began
+            higher = self._options.higher
+            self._tell(estimate.gain_of(self.pairs, higher=higher))
+            self.stopped = estimate.enough(self.pairs, self._options.matters, higher=higher)
+            if not self.stopped and self._now() + self._pair_s > self._deadline:
                 self.stopped = self._over()
 
     def _over(self) -> str:
-        return f"the limit of {self._options.limit_s:g} s leaves no time for another pair"
+        wanted = self._outlook()
+        return f"the limit of {self._options.limit_s:g} s leaves no time for another pair{wanted and '; ' + wanted}"
+
+    def _outlook(self) -> str:
+        """Return how long ±2 % takes, by the pairs so far; empty for fewer than three, or where that is reached."""
+        needed = estimate.pairs_needed(self.pairs)
+        if needed is None or needed <= len(self.pairs):
+            return ""
+        return f"±2 % takes about {max(1, round(needed * self._pair_s / 60))} min, {needed} pairs"
 
     def _tell(self, gain: ProofGain | None) -> None:
-        known = f", {gain.share:.1%} ({gain.low:.1%} to {gain.high:.1%})" if gain else ""
-        self._options.progress(f"pair {len(self.pairs)}: {self.pairs[-1].gain:.1%} less{known}")
+        so_far = f", {gain.share:.1%} ({gain.low:.1%} to {gain.high:.1%})" if gain else ""
+        share, better = self.pairs[-1].gain(self._options.higher), "more" if self._options.higher else "less"
+        wanted = self._outlook()
+        self._options.progress(f"pair {len(self.pairs)}: {share:.1%} {better}{so_far}{wanted and '; ' + wanted}")
 
     def _pair(self) -> Pair:
         """Measure a pair: again if a script has fewer steps, and one after the other if both can't run at once."""
@@ -135,7 +173,7 @@ class PairedTiming:
             taken: tuple[list[float], list[float]] = ([], [])
             for k in range(self._turns):
                 which = ORDER[k % 4]
-                taken[which].append(self._turn(opened[which], self._steps))
+                taken[which].append(self._turn(opened[which], self._steps).mean)
         return self._as_pair([statistics.median(times) for times in taken])
 
     def _pair_apart(self) -> Pair:
@@ -144,13 +182,13 @@ class PairedTiming:
             with running(self._trials, [Run(side)]) as (trial,):
                 self._lead = trial.ready()
                 self._plan((trial,), anew=not means)
-                means.append(self._turn(trial, self.steps))
+                means.append(self._turn(trial, self.steps).mean)
         return self._as_pair(means)
 
-    def _turn(self, trial: Trial, steps: int) -> float:
+    def _turn(self, trial: Timed, steps: int) -> Turn:
         turn = trial.turn(steps)
         self.clock = turn.clock
-        return turn.mean_us
+        return turn
 
     def _sides(self) -> tuple[Side, Side]:
         """Return the program to run first, alternating between pairs."""
@@ -160,12 +198,14 @@ class PairedTiming:
         by_side = dict(zip(self._sides(), means, strict=True))
         return Pair(by_side[Side.BEFORE], by_side[Side.AFTER])
 
-    def _plan(self, opened: Sequence[Trial], *, anew: bool = True) -> None:
+    def _plan(self, opened: Sequence[Timed], *, anew: bool = True) -> None:
         """Let each warm up alone, and decide how many steps the turns of this pair have: both make the same ones."""
-        step_us = max(self._turn(trial, FEWEST) for trial in opened)
+        fewest = self._options.fewest
+        turns = [self._turn(trial, fewest) for trial in opened]
+        step_us = max(turn.took_us or turn.mean for turn in turns)
         if anew and not self._fitted:
             self._turns = TURNS if step_us < SLOW_US else SLOW_TURNS
-            self._steps = max(FEWEST, min(MOST, math.ceil(TURN_S * 1e6 / max(step_us, 1.0))))
+            self._steps = max(fewest, min(MOST, math.ceil(self._options.turn_s * 1e6 / max(step_us, 1.0))))
 
     def _fit(self, short: TooFewSteps) -> None:
         """Make do with the steps that a script has.
@@ -173,12 +213,13 @@ class PairedTiming:
         Raises:
             TooFewSteps: that isn't possible.
         """
-        warm, lead = WARM + self._lead + FEWEST, self._lead
+        fewest = self._options.fewest
+        warm, lead = WARM + self._lead + fewest, self._lead
         for turns in (TURNS, SLOW_TURNS, FEWEST_TURNS):
             each = 1 if self.apart else turns // 2
             steps = (short.steps - warm - each * lead) // (turns // 2)
-            if steps >= FEWEST and turns * steps < (self._turns or math.inf) * (self._steps or math.inf):
+            if steps >= fewest and turns * steps < (self._turns or math.inf) * (self._steps or math.inf):
                 self._turns, self._steps, self._fitted = turns, steps, True
                 return
-        needed = warm + lead + FEWEST
+        needed = warm + lead + fewest
         raise TooFewSteps(f"{short.message} Timing needs {needed}.", short.steps)

@@ -6,17 +6,32 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace as changed
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
 from syncscan.proof import estimate, sameness
+from syncscan.proof.command_run import ShellCommand
+from syncscan.proof.command_trial import TURN_S, CommandOptions, CommandTrials
 from syncscan.proof.compared_program import ComparedProgram, at_revision, program
-from syncscan.proof.outcome import Fingerprint, Proof, ProofGain, ProofVerdict, Result, Same, Side
-from syncscan.proof.paired_timing import LIMIT_S, MATTERS, SEEDED, PairedTiming, ProofOptions, Run, running
+from syncscan.proof.outcome import Fingerprint, Measured, Proof, ProofGain, ProofVerdict, Result, Same, Side
+from syncscan.proof.paired_timing import (
+    LIMIT_S,
+    MATTERS,
+    SEEDED,
+    Opens,
+    PairedTiming,
+    ProofOptions,
+    Run,
+    Timed,
+    running,
+)
 from syncscan.proof.trial import Trials
+from syncscan.scratch import KERNEL, kind_here
 
 CPU = "CPU, "
 """Prefix of the name of a CPU, which copies nothing later (`capture.pace.device_name`)."""
@@ -69,9 +84,62 @@ def prove(
     with _programs(before, after, arguments, revisions) as programs, Trials(programs, limit_s, in_place) as trials:
         if patched:
             of = programs[Side.AFTER]
-            programs[Side.AFTER] = replace(of, name=f"{of.name}, patched", patched=tuple(patched))
+            programs[Side.AFTER] = changed(of, name=f"{of.name}, patched", patched=tuple(patched))
         names = programs[Side.BEFORE].name, programs[Side.AFTER].name
         return measured(trials, names, options, projected)
+
+
+def prove_commands(
+    commands: Mapping[Side, ShellCommand],
+    of: CommandOptions,
+    *,
+    limit_s: float = LIMIT_S,
+    matters: float = MATTERS,
+    apart: bool = False,
+    in_place: bool = False,
+    progress: Callable[[str], None] = lambda sentence: None,
+) -> Proof:
+    """Measure whether the second of two commands has the better number, in turns of about a second.
+
+    Args:
+        commands: what is compared, each with all that it starts.
+        of: where their number is, and which is better.
+        limit_s: how long all may take.
+        matters: the part of the number below which a difference doesn't matter.
+        apart: run them one after the other, not both at a time.
+        in_place: let them write into the user's files, instead of a scratch view.
+        progress: called with a sentence now and then.
+
+    Raises:
+        UsageError: a number is out of range, or this system has no scratch view for commands.
+        ProgramFailed: a command failed, or prints no number.
+    """
+    _possible(limit_s, matters, 1, 0)
+    if not in_place and kind_here() != KERNEL:
+        raise UsageError(
+            "Commands can't write into a scratch copy here, as the system refuses a mount namespace.",
+            "With --in-place they run as they do by hand, and write into your files.",
+        )
+    began, names = time.monotonic(), (commands[Side.BEFORE].name, commands[Side.AFTER].name)
+    with CommandTrials(commands, of, limit_s, in_place) as trials:
+        try:
+            result = trials.tried()
+        except TimeoutError:
+            why = f"{names[0]} and {names[1]} hadn't ended after {limit_s:g} s, nor printed enough numbers."
+            raise ProgramFailed(why, "Give them more time with --limit.") from None
+        options = ProofOptions(
+            limit_s,
+            matters,
+            apart=apart or trials.whole,
+            progress=progress,
+            higher=of.higher,
+            turn_s=TURN_S,
+            fewest=1,
+        )
+        proof = _timed(trials, names, result, options, began)
+    if of.metric is None:
+        return replace(proof, measured=Measured.RUN)
+    return replace(proof, measured=Measured.PRINTED, metric=of.metric.text)
 
 
 def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> None:
@@ -122,13 +190,25 @@ def measured(
         why = f"{names[0]} and {names[1]} hadn't finished {options.steps} steps each after {options.limit_s:g} s."
         raise ProgramFailed(why, "Give them more time with --limit.") from None
     options.progress(f"result after {result.steps} seeded steps: {result.same.value}")
+    return replace(_timed(trials, names, result, options, began, clock), device=device, projected=projected)
+
+
+def _timed(
+    trials: Opens[Timed],
+    names: tuple[str, str],
+    result: Result,
+    options: ProofOptions,
+    began: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> Proof:
+    """Measure pairs from now on; `began` is when all began."""
     course = PairedTiming(trials, options, clock, began + options.limit_s)
     course.run()
-    gain = estimate.gain_of(course.pairs)
+    gain = estimate.gain_of(course.pairs, higher=options.higher)
     return Proof(
         before=names[0],
         after=names[1],
-        device=device,
+        device="",
         verdict=verdict(gain, options.matters, result.same),
         gain=gain,
         matters=options.matters,
@@ -139,8 +219,8 @@ def measured(
         together=not course.apart,
         seconds=clock() - began,
         stopped=course.stopped,
-        projected=projected,
         notes=tuple(course.notes),
+        higher=options.higher,
     )
 
 
@@ -153,7 +233,7 @@ def verdict(gain: ProofGain | None, matters: float, same: Same) -> ProofVerdict:
         return ProofVerdict.SLOWER
     if gain.high <= matters:
         return ProofVerdict.NO_GAIN
-    return ProofVerdict.PROVEN if gain.low > matters and same is Same.YES else ProofVerdict.UNKNOWN
+    return ProofVerdict.PROVEN if gain.low > matters and same is not Same.UNKNOWN else ProofVerdict.UNKNOWN
 
 
 def _compare(trials: Trials, options: ProofOptions) -> tuple[Result, str]:

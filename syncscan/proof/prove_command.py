@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import shlex
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -18,7 +23,10 @@ from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
-    pass
+    from syncscan.proof.command_run import ShellCommand
+    from syncscan.proof.command_trial import CommandOptions
+    from syncscan.proof.outcome import Proof, Side
+    from syncscan.report.step_picture import StepPicture
 
 FORMATS = ("text", "json", "markdown", "html")
 
@@ -52,6 +60,20 @@ FORMATS = ("text", "json", "markdown", "html")
     show_default=True,
     help="Allowed relative difference of losses; for parameters, 100 times this, relative to how far they moved.",
 )
+@click.option("--before", "first", metavar="COMMAND", help="Compare this command, a line of the shell.")
+@click.option("--after", "second", metavar="COMMAND", help="With this one.")
+@click.option(
+    "--metric",
+    metavar="WHERE",
+    help="The number that commands print: a regular expression with a group, or $.path into JSON."
+    "  [default: how long a run takes]",
+)
+@click.option(
+    "--better", type=click.Choice(("lower", "higher")), default="lower", show_default=True, help="With --metric: which."
+)
+@click.option("--ready", metavar="REGEX", help="The commands are servers, and print this once they answer.")
+@click.option("--client", metavar="COMMAND", help="With --ready: run against each server; --metric is its number.")
+@click.option("--same-output", is_flag=True, help="Compare what the commands print besides the number.")
 @click.option("--apart", is_flag=True, help="Never hold both programs in memory at once.")
 @running_options.in_place
 @click.option("--trace", metavar="TRACE", help="Trace of BEFORE, to show its projection next to the measurement.")
@@ -59,11 +81,26 @@ FORMATS = ("text", "json", "markdown", "html")
     "--remove", multiple=True, metavar="SELECTOR", help="With --trace: the syncs that AFTER removes.  [default: all]"
 )
 @result_options(FORMATS)
-@click.argument("before", metavar="BEFORE")
+@click.argument("before", metavar="[BEFORE]", default="")
 @click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
-@needs(Need("remove", "trace"))
+@needs(
+    Need("remove", "trace"),
+    Need("second", "first"),
+    Need("better", "metric"),
+    Need("ready", "client"),
+    Need("client", "ready"),
+    Need("trace", "first", never=True),
+    Need("same_output", "client", never=True),
+)
 def command(
     revisions: tuple[str, ...],
+    first: str | None,
+    second: str | None,
+    metric: str | None,
+    better: str,
+    ready: str | None,
+    client: str | None,
+    same_output: bool,
     limit: float,
     matters: float,
     steps: int,
@@ -86,15 +123,29 @@ def command(
     reached. Each process writes into a scratch copy of your files, so that all begin from the same state and none of it
     remains; with --in-place they write into your files. Options come before BEFORE.
 
+    Commands are compared by a number that they print, or by their time: --before COMMAND --after COMMAND, or one at two
+    revisions, --rev REV --rev REV --metric WHERE -- COMMAND. Each runs with all its ranks.
+
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
     from syncscan import api
-    from syncscan.proof import document
-    from syncscan.proof import report as proof_report
+    from syncscan.proof.command_trial import CommandOptions
+    from syncscan.proof.metric import Metric
     from syncscan.proof.prove import prove
-    from syncscan.report import page, step_picture
+    from syncscan.report import step_picture
 
     refuse(output, force, *((trace,) if trace else ()))
+    if first or (revisions and (metric or client)):
+        number = Metric(metric) if metric else None
+        of = CommandOptions(number, better == "higher", _expression(ready), client or "", same_output)
+        with _commands(first, second, (before, *words), revisions) as commands:
+            proof = _proven(commands, of, limit, matters / 100, apart, in_place)
+        _deliver(proof, form, output, force)
+    if not before:
+        raise UsageError(
+            "Two programs are needed.",
+            "Give two scripts, two functions, one script with --rev, or --before COMMAND --after COMMAND.",
+        )
     if not revisions:
         _refuse_command(before)
     before, words = _split_command(before, words) if revisions else (before, words)
@@ -118,6 +169,15 @@ def command(
         progress=say if sys.stderr.isatty() else None,
     )
     picture = step_picture.projected(analysis, projected) if form == "html" and analysis and projected else None
+    _deliver(proof, form, output, force, picture)
+
+
+def _deliver(proof: Proof, form: str, output: str | None, force: bool, picture: StepPicture | None = None) -> NoReturn:
+    """Write the report, and exit with the verdict."""
+    from syncscan.proof import document
+    from syncscan.proof import report as proof_report
+    from syncscan.report import page
+
     report = proof_report.blocks(proof, picture)
     if form == "json":
         text = document.render(proof)
@@ -127,12 +187,59 @@ def command(
     sys.exit(0 if proof.proven else 1)
 
 
+def _expression(text: str | None) -> str:
+    try:
+        return re.compile(text or "").pattern
+    except re.error as error:
+        raise UsageError(f"'{text}' is no regular expression: {error}.") from None
+
+
+@contextlib.contextmanager
+def _commands(
+    first: str | None, second: str | None, words: tuple[str, ...], revisions: tuple[str, ...]
+) -> Iterator[dict[Side, ShellCommand]]:
+    """Yield the two commands: two lines of the shell, or one at two revisions."""
+    from syncscan.proof.command_run import ShellCommand
+    from syncscan.proof.compared_program import within, worktree
+    from syncscan.proof.outcome import Side
+
+    if first:
+        if not second or revisions or any(words):
+            raise UsageError("--before COMMAND takes --after COMMAND, and no BEFORE, AFTER or --rev besides.")
+        yield {Side.BEFORE: ShellCommand(first, first), Side.AFTER: ShellCommand(second, second)}
+        return
+    if len(revisions) > 2 or not words[0]:
+        raise UsageError("--rev compares a command at two revisions.", "--rev REV --rev REV --metric WHERE -- COMMAND")
+    line = shlex.join(words)
+    commands = [ShellCommand(line, f"{line} in the working tree")] * 2
+    with contextlib.ExitStack() as worktrees:
+        for n, revision in enumerate(revisions):
+            top, place = worktrees.enter_context(worktree(Path.cwd(), revision))
+            sources = [str(path) for path in (place, place / "src") if path.is_dir()]
+            python_path = os.pathsep.join([*sources, *filter(None, [os.environ.get("PYTHONPATH")])])
+            folder = within(Path.cwd(), top, place)
+            commands[n] = ShellCommand(line, f"{line} at {revision}", folder, {"PYTHONPATH": python_path})
+        yield dict(zip((Side.BEFORE, Side.AFTER), commands, strict=True))
+
+
+def _proven(
+    commands: dict[Side, ShellCommand], of: CommandOptions, limit: float, matters: float, apart: bool, in_place: bool
+) -> Proof:
+    from syncscan.proof.prove import prove_commands
+
+    if not in_place:
+        say(scratch.sentence("each command"))
+    progress: dict[str, Callable[[str], None]] = {"progress": say} if sys.stderr.isatty() else {}
+    return prove_commands(commands, of, limit_s=limit, matters=matters, apart=apart, in_place=in_place, **progress)
+
+
 def _refuse_command(before: str) -> None:
     """Refuse a command where a script stands, with how two revisions of its program are compared."""
     if ":" not in before and not Path(before).exists() and shutil.which(before):
         raise UsageError(
             f"{before} is a command, and prove BEFORE AFTER takes two scripts or functions.",
-            f"Give two scripts, or compare two revisions of the command's program: syncscan prove --rev REV {before} …",
+            "Give two scripts; or two commands and a number that they print: --before COMMAND --after COMMAND --metric"
+            f" WHERE; or two revisions of the command's program: syncscan prove --rev REV {before} …",
         )
 
 
@@ -146,9 +253,10 @@ def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[
     ranks = ranks_wanted(typed)
     if ranks is not None and ranks > 1:
         raise UsageError(
-            f"prove times one process, but {typed.launcher} would start {ranks} ranks that depend on each other.",
-            "To time one rank, give the script: syncscan prove --rev REV SCRIPT. For all ranks, capture both states"
-            f" (syncscan profile --out DIR {typed.launcher} …) and compare them with syncscan diff --fleet DIR1 DIR2.",
+            f"The steps of one process are timed, but {typed.launcher} would start {ranks} ranks that depend on each"
+            " other.",
+            "Compare a number that they print: syncscan prove --rev REV --metric WHERE --"
+            f" {typed.launcher} …; or give the script, to time one rank.",
         )
     command = in_this_process(typed, "prove")
     if typed.launcher and not command.module:

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from functools import partial
 
 from syncscan.proof import figures
-from syncscan.proof.figures import percent
-from syncscan.proof.outcome import Difference, Proof, ProofGain, ProofVerdict, Result, Same
+from syncscan.proof.figures import percent, value
+from syncscan.proof.outcome import Difference, Measured, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report import svg
 from syncscan.report.blocks import Block, Figure, Fold, Grid, GridColumn, Heading, Sentence, facts, notes
 from syncscan.report.step_picture import StepPicture
-from syncscan.report.units import duration
 
+_SUBJECTS = {Measured.STEP: "a step takes", Measured.RUN: "a run takes", Measured.PRINTED: "the number is"}
+_EACH = {Measured.STEP: "The step", Measured.RUN: "The run", Measured.PRINTED: "The number"}
+_FIGURES = {
+    Measured.STEP: "How much less a step takes",
+    Measured.RUN: "How much less a run takes",
+    Measured.PRINTED: "How much better the number is",
+}
 SHOWN = 12
 """Pairs that are listed, except on a page."""
 
@@ -21,22 +27,23 @@ _STYLES = ("proof.css",)
 
 def blocks(proof: Proof, picture: StepPicture | None = None) -> Iterator[Block]:
     yield Heading(verdict_of(proof), 1, "good" if proof.proven else "")
-    yield Sentence(f"{proof.before} → {proof.after} · {proof.device}")
+    yield Sentence(" · ".join(filter(None, (f"{proof.before} → {proof.after}", proof.device))))
     yield facts(facts_of(proof))
     yield from notes(proof.notes)
     if proof.pairs:
-        yield Figure("How much less a step takes", partial(figures.gains, proof), _STYLES)
+        yield Figure(_FIGURES[proof.measured], partial(figures.gains, proof), _STYLES)
     if picture:
         yield svg.figure(picture, "The step that was projected")
     if proof.pairs:
-        steps = partial(figures.steps, proof.pairs)
-        yield Figure("The step of each pair, in the order in which they ran", steps, _STYLES)
+        steps = partial(figures.steps, proof)
+        yield Figure(f"{_EACH[proof.measured]} of each pair, in the order in which they ran", steps, _STYLES)
         yield Fold("Each pair of processes", (_pairs(proof),))
 
 
 def _pairs(proof: Proof) -> Grid:
     rows = (
-        (str(n), duration(p.before_us), duration(p.after_us), percent(p.gain)) for n, p in enumerate(proof.pairs, 1)
+        (str(n), value(proof, p.before), value(proof, p.after), percent(p.gain(proof.higher)))
+        for n, p in enumerate(proof.pairs, 1)
     )
     return Grid(tuple(GridColumn(name, right=True) for name in ("pair", "before", "after", "gain")), tuple(rows), SHOWN)
 
@@ -71,10 +78,11 @@ def _change(proof: Proof, capital: bool = False) -> str:
         text = f"too few pairs of processes to measure a gain: {len(proof.pairs)} of 3"
     else:
         g = proof.gain
-        word = "less" if g.share >= 0 else "more"
+        word = "less" if (g.share >= 0) is not proof.higher else "more"
         ends = (g.low, g.high) if g.share >= 0 else (-g.high, -g.low)
         text = (
-            f"a step takes {duration(proof.after_us)} instead of {duration(proof.before_us)}, "
+            f"{_SUBJECTS[proof.measured]} {value(proof, proof.after_value)} instead of "
+            f"{value(proof, proof.before_value)}, "
             f"{percent(abs(g.share))} {word} ({percent(ends[0])} to {percent(ends[1])})"
         )
     return text[0].upper() + text[1:] if capital else text
@@ -93,10 +101,13 @@ def facts_of(proof: Proof) -> Iterator[tuple[str, str]]:
 def _measured_text(proof: Proof) -> str:
     pairs = "1 pair" if len(proof.pairs) == 1 else f"{len(proof.pairs)} pairs"
     how = "alternating" if proof.together else "one after the other"
-    return (
-        f"{pairs} of fresh processes, {how}, {proof.steps} steps in each, by the {proof.clock}'s clock, without a"
-        " profiler; 95% interval over the pairs"
-    )
+    if proof.measured is Measured.STEP:
+        taken = f"{proof.steps} steps in each, by the {proof.clock}'s clock, without a profiler"
+    elif proof.measured is Measured.RUN:
+        taken = "each from its start to its end"
+    else:
+        taken = "numbers of about a second a turn" if proof.together else "a run each"
+    return f"{pairs} of fresh processes, {how}, {taken}; 95% interval over the pairs"
 
 
 def _projected_text(projected: ProofGain, gain: ProofGain | None) -> str:
@@ -109,6 +120,8 @@ def _projected_text(projected: ProofGain, gain: ProofGain | None) -> str:
 
 
 def _result(result: Result) -> str:
+    if result.source == "output":
+        return _output(result)
     kind = "losses" if result.source == "losses" else "outputs"
     steps = f"{result.steps} seeded {'step' if result.steps == 1 else 'steps'}"
     parts = [_compared_text(result.difference, kind)]
@@ -122,6 +135,13 @@ def _result(result: Result) -> str:
         parts.append(result.not_compared)
     head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}
     return f"{head[result.same]}. After {steps} {'; '.join(parts)}"
+
+
+def _output(result: Result) -> str:
+    if result.same is Same.NOT_COMPARED:
+        return "not compared; --same-output compares what they print besides the number"
+    lines = f"{result.steps} {'line' if result.steps == 1 else 'lines'} printed besides the number"
+    return f"the same: {lines}" if result.same is Same.YES else f"different: {result.why}"
 
 
 def _compared_text(difference: Difference, kind: str) -> str:

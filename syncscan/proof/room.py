@@ -6,7 +6,7 @@ ROOM = Room(
     commands={"prove": "Run two programs alternately: is the change a real gain, and are the results the same?"},
     schemas={
         "proof": Schema(
-            "syncscan.proof.document:ProofDocument", 1, "`prove --format json`: whether a change is a gain."
+            "syncscan.proof.document:ProofDocument", 0, "`prove --format json`: whether a change is a gain."
         )
     },
 )

@@ -45,10 +45,14 @@ class TooFewSteps(ProgramFailed):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The mean time of a step of one turn in µs, and whose clock took it."""
+    """The number of one turn: the mean time of a step in µs or the number that a command prints, and whose clock.
 
-    mean_us: float
+    `took_us` is how long a step or number took, where that isn't what is measured.
+    """
+
+    mean: float
     clock: str
+    took_us: float = 0.0
 
 
 class Trial:
@@ -182,22 +186,23 @@ class Trials:
 
     def open(self, side: Side, **options: Any) -> Trial:
         """Start a program in a fresh process, with options as `Trial` has them."""
-        environment = {} if self._in_place else self._code_caches()
+        environment = {} if self._in_place else code_caches_until(Path(self._compiled.name))
         trial = Trial(self._programs[side], self._deadline, environment=environment, in_place=self._in_place, **options)
         self._open.append(trial)
         return trial
 
-    def _code_caches(self) -> dict[str, str]:
-        """Return where programs store what they compile, if the user has no such cache: a scratch copy would lose it.
 
-        A compiled program would take a minute and more for each pair (locuslab/TCN, karpathy/makemore under
-        `reduce-overhead` on an H200).
-        """
-        missing = [name for name, place in code_caches().items() if not place.is_dir()]
-        folders = {name: Path(self._compiled.name, name) for name in missing}
-        for folder in folders.values():
-            folder.mkdir(exist_ok=True)
-        return {name: str(folder) for name, folder in folders.items()}
+def code_caches_until(folder: Path) -> dict[str, str]:
+    """Return where programs store what they compile, if the user has no such cache: a scratch copy would lose it.
+
+    A compiled program would take a minute and more for each pair (locuslab/TCN, karpathy/makemore under
+    `reduce-overhead` on an H200).
+    """
+    missing = [name for name, place in code_caches().items() if not place.is_dir()]
+    folders = {name: folder / name for name in missing}
+    for made in folders.values():
+        made.mkdir(exist_ok=True)
+    return {name: str(made) for name, made in folders.items()}
 
 
 def _fingerprint(answer: Mapping[str, Any]) -> Fingerprint:

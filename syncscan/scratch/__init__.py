@@ -5,6 +5,6 @@ run begins from the same state. The kernel gives such a view where it allows it 
 are redirected and the rest is refused (`redirect`).
 """
 
-from syncscan.scratch.scratch_view import Scratch, kind_here, sentence
+from syncscan.scratch.scratch_view import KERNEL, Scratch, kind_here, sentence
 
-__all__ = ["Scratch", "kind_here", "sentence"]
+__all__ = ["KERNEL", "Scratch", "kind_here", "sentence"]

@@ -82,8 +82,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_page_s_commands_are_right(command: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their programs, revisions and options are found; nothing is measured."""
-    measured: list[tuple[str, str]] = []
+    measured: list[object] = []
     monkeypatch.setattr("syncscan.proof.prove.measured", lambda trials, names, *rest: measured.append(names) or PROOF)
+    monkeypatch.setattr("syncscan.proof.prove.prove_commands", lambda both, *of, **rest: measured.append(both) or PROOF)
     assert run(*shlex.split(command)).exit_code == 0
     assert len(measured) == 1
     assert len(COMMANDS) >= 4
@@ -118,7 +119,7 @@ def test_a_time_that_is_none_is_a_wrong_command() -> None:
 
 
 def test_several_ranks_are_refused_with_what_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They can't be held one by one: the others would wait for the one that is."""
+    """Their steps can't be: the other ranks would wait for the one that is timed. A number that they print can."""
     monkeypatch.chdir(tmp_path)
     launcher = tmp_path / "bin" / "torchrun"
     launcher.parent.mkdir()
@@ -129,11 +130,54 @@ def test_several_ranks_are_refused_with_what_compares_them(tmp_path: Path, monke
     refused = run("--rev", "HEAD", "torchrun", "--nproc-per-node", "2", "train.py").exception
     assert isinstance(refused, UsageError)
     assert "would start 2 ranks" in str(refused)
-    assert "syncscan diff --fleet DIR1 DIR2" in refused.hint
+    assert "syncscan prove --rev REV --metric WHERE -- torchrun" in refused.hint
     refused = run("torchrun", "train.py").exception
     assert isinstance(refused, UsageError)
     assert "torchrun is a command" in str(refused)
     assert "syncscan prove --rev REV torchrun" in refused.hint
+
+
+def test_commands_are_compared_by_what_they_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lines of the shell; JSON says which number it was."""
+    monkeypatch.chdir(tmp_path)
+    words = ("--in-place", "--before", "echo rate 100", "--after", "echo rate 150", "--metric", r"rate (\S+)")
+    result = run(*words, "--better", "higher")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (
+        0, "Proven: the number is 150 instead of 100, 50.0% more (50.0% to 50.0%).",
+    )  # fmt: skip
+    document = json.loads(run(*words, "--format", "json").stdout)
+    assert (document["verdict"], document["measured"], document["metric"]) == ("slower", "printed", r"rate (\S+)")
+
+
+def test_a_command_is_compared_at_two_revisions(repository: Path) -> None:
+    """In worktrees, where its imports come from too."""
+    Path("lib.py").write_text("RATE = 5")
+    (repository / "bench.py").write_text("import lib; print('took', lib.RATE)")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["add", "."], [*identity, "commit", "-qm", "two"]):
+        subprocess.run(["git", *words], check=True)
+    Path("lib.py").write_text("RATE = 4")
+    result = run("--in-place", "--rev", "main", "--metric", r"took (\d)", "--", sys.executable, "bench.py")
+    assert result.stdout.splitlines()[0] == "Proven: the number is 4 instead of 5, 20.0% less (20.0% to 20.0%)."
+    assert not Path(".git", "worktrees").exists() or not list(Path(".git", "worktrees").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("--before", "true"), "--after COMMAND"),
+        (("--before", "true", "--after", "true", "x.py"), "no BEFORE"),
+        (("--before", "true", "--after", "true", "--metric", "rate"), "has no group"),
+        (("--before", "true", "--after", "true", "--ready", "("), "without --client"),
+        (("--before", "true", "--after", "true", "--ready", "(", "--client", "true"), "no regular expression"),
+        ((), "Two programs are needed"),
+    ],
+)
+def test_half_a_comparison_is_a_usage_error(words: tuple[str, ...], wrong: str) -> None:
+    """With what is missing."""
+    refused = run(*words).exception
+    assert isinstance(refused, UsageError)
+    assert wrong in refused.message
 
 
 def test_a_failing_program_fails_the_command(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_projection_that_was_wrong_is_reported(low: float, high: float, text: 
 def test_json_has_everything() -> None:
     """Under its schema, with numbers that any reader takes."""
     document = json.loads(proof_json.render(PROOF))
-    assert (document["schema"], document["verdict"], document["proven"]) == ("syncscan.prove/1", "proven", True)
+    assert (document["schema"], document["verdict"], document["proven"]) == ("syncscan.prove/2", "proven", True)
     assert document["gain"] == {"share": 0.3, "range": [0.28, 0.32]}
     assert document["result"]["difference"] == {"losses": 0.0, "parameters": 0.0}
     assert len(document["pairs"]) == 3

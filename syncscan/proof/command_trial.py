@@ -1,0 +1,250 @@
+"""Commands in place of programs: their number is taken in turns while they run, or once they have ended.
+
+A command that goes on printing its number takes turns: the other's processes are stopped meanwhile, and the first
+number after a stop is left out, since it counts the stop. One that prints it at its end runs whole, the two after each
+other; so does a server, of which a client's number, or its time, is taken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from syncscan.errors import ProgramFailed
+from syncscan.proof.child_process import GRACE_S
+from syncscan.proof.command_run import CommandRun, ShellCommand
+from syncscan.proof.metric import Metric
+from syncscan.proof.outcome import Difference, Result, Same, Side
+from syncscan.proof.trial import TooFewSteps, Turn, code_caches_until
+from syncscan.scratch import Scratch
+
+WARM = 2
+"""Numbers of a command that are left out at its begin."""
+ENOUGH = 8
+"""Numbers that a command prints before its end if it is to take turns."""
+TURN_S = 1.0
+"""How long a turn lasts, about: long beside the number that is left out at its begin."""
+OFF = 1.2
+"""By what factor a number that counts a stop is worse than the one before, at least: less can't spoil a turn."""
+NOTHING = Difference(None, None)
+NOT_COMPARED = Result(Same.NOT_COMPARED, 0, NOTHING, None, None, "output")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOptions:
+    """How commands are compared: the number (None: how long a run takes), and a server's client."""
+
+    metric: Metric | None = None
+    higher: bool = False
+    ready: str = ""
+    client: str = ""
+    same_output: bool = False
+
+
+class CommandTrials:
+    """Runs the two commands, and leaves no process behind. `whole` is set by `tried`: each runs to its end."""
+
+    def __init__(
+        self, commands: Mapping[Side, ShellCommand], options: CommandOptions, limit_s: float, in_place: bool = False
+    ) -> None:
+        self._commands, self._options, self._in_place = commands, options, in_place
+        self.metric, self.higher, self.client = options.metric, options.higher, options.client
+        self.deadline = time.monotonic() + limit_s
+        self.whole = False
+        self._open: list[CommandTrial | ServerTrial] = []
+        self._compiled = tempfile.TemporaryDirectory(prefix="syncscan-compiled-", ignore_cleanup_errors=True)
+        self._caches = {} if in_place else code_caches_until(Path(self._compiled.name))
+
+    def __enter__(self) -> CommandTrials:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for trial in self._open:
+            trial.close(grace_s=0)
+        self._compiled.cleanup()
+
+    def open(self, side: Side, **of_programs: Any) -> CommandTrial | ServerTrial:
+        """Start a command; what programs take besides, such as a seed, isn't for commands."""
+        command, o = self._commands[side], self._options
+        if o.client:
+            server = self.run(command, re.compile(o.ready).search)
+            trial: CommandTrial | ServerTrial = ServerTrial(server, command.name, self)
+        else:
+            trial = self.printing(command)
+        self._open.append(trial)
+        return trial
+
+    def printing(self, command: ShellCommand) -> CommandTrial:
+        """Start a command that prints the number."""
+        metric = self._options.metric
+        return CommandTrial(self.run(command, metric.in_line if metric else None), command.name, self)
+
+    def run(self, command: ShellCommand, find: Callable[[str], Any] | None) -> CommandRun:
+        """Start a command, whose writes go to a scratch view unless they are to reach the user's files."""
+        environment = {**self._caches, **command.environment}
+        return CommandRun(replace(command, environment=environment), None if self._in_place else Scratch.made(), find)
+
+    def alone(self, trial: CommandTrial) -> bool:
+        """Let one go on, and none of the others; return whether it was stopped before."""
+        for other in self._open:
+            if isinstance(other, CommandTrial) and other is not trial:
+                other.run.pause()
+        return trial.run.resume()
+
+    def tried(self) -> Result:
+        """Run each command once, which warms caches, and return whether they print the same, if that is asked for.
+
+        It shows whether they can take turns: a command that ends with a few numbers can't, nor can a server.
+
+        Raises:
+            ProgramFailed: a command fails, or prints no number.
+        """
+        if self._options.client:
+            self.whole = True
+            return NOT_COMPARED
+        before, after = self._tried(Side.BEFORE), self._tried(Side.AFTER)
+        return _compared(before, after) if self._options.same_output else NOT_COMPARED
+
+    def _tried(self, side: Side) -> list[str]:
+        """Return what a command prints besides its numbers; nothing of one that goes on, unless that is asked for."""
+        metric, trial = self._options.metric, self.printing(self._commands[side])
+        self._open.append(trial)
+        goes_on = metric is not None and trial.run.wait(lambda: len(trial.run.taken) >= ENOUGH, self.deadline)
+        if not goes_on:
+            trial.number()
+            self.whole = True
+        elif self._options.same_output:
+            trial.finish()
+        trial.close()
+        return list(metric.without(trial.run.lines)) if metric else trial.run.lines
+
+
+def _compared(before: list[str], after: list[str]) -> Result:
+    pairs = itertools.zip_longest(before, after, fillvalue="nothing")
+    why = next((f"line {n} is '{a[:60]}' and '{b[:60]}'" for n, (a, b) in enumerate(pairs, 1) if a != b), "")
+    return Result(Same.NO if why else Same.YES, len(before), NOTHING, None, None, "output", why)
+
+
+class CommandTrial:
+    """A command that prints its number."""
+
+    def __init__(self, run: CommandRun, name: str, trials: CommandTrials) -> None:
+        self.run, self._name, self._trials = run, name, trials
+
+    def ready(self) -> int:
+        """Wait until it is warm; return how many numbers come before those of a turn."""
+        if self._trials.whole:
+            return 0
+        self._await(WARM)
+        return 1
+
+    def turn(self, count: int) -> Turn:
+        """Let it go on alone, and take the mean of as many numbers, or of those of a turn's time, but of one at least.
+
+        Of a run that is taken whole, it is its number.
+        """
+        if self._trials.whole:
+            return Turn(self.number(), "host", self.run.seconds * 1e6)
+        taken, begin = self.run.taken, len(self.run.taken)
+        stopped = self._trials.alone(self)
+        self._await(begin + 1)
+        began = time.monotonic()
+        self._await(begin + 2)
+        self._await(begin + 1 + count, began + TURN_S)
+        numbers = taken[begin + 1 : begin + 1 + count]
+        if stopped:
+            middle = statistics.median(value for _, value in numbers)
+            self._refuse_averages(taken[begin - 1][1], taken[begin][1], middle)
+        took_us = (time.monotonic() - began) / len(numbers) * 1e6
+        return Turn(self._slowest(numbers, statistics.fmean), "printed", took_us)
+
+    def number(self) -> float:
+        """Wait for the end, and return the number: of several the median without the first, of two the last.
+
+        Raises:
+            ProgramFailed: it failed, or printed no number.
+        """
+        self.finish()
+        metric = self._trials.metric
+        if metric is None:
+            return self.run.seconds
+        numbers = self.run.taken
+        if not numbers and (value := metric.in_document("\n".join(self.run.lines))) is not None:
+            numbers = [("", value)]
+        if not numbers:
+            raise ProgramFailed(f"{self._name} printed nothing that {metric.text} finds.", self.run.end_of_output())
+        return self._slowest(numbers[1:] or numbers, statistics.median)
+
+    def finish(self) -> None:
+        """Let it come to its end.
+
+        Raises:
+            ProgramFailed: it failed.
+        """
+        self.run.wait(lambda: False, self._trials.deadline)
+        if self.run.code:
+            raise ProgramFailed(f"{self._name} ended with exit code {self.run.code}.", self.run.end_of_output())
+
+    def close(self, grace_s: float = GRACE_S) -> int:
+        """End it; it gets no time for what it does at its end if it still runs."""
+        self.run.end(0 if self.run.code is None else grace_s)
+        return self.run.code or 0
+
+    def _await(self, count: int, until: float = math.inf) -> None:
+        if not self.run.wait(lambda: len(self.run.taken) >= count or time.monotonic() > until, self._trials.deadline):
+            self.finish()
+            made = len(self.run.taken)
+            raise TooFewSteps(f"{self._name} ended after {made} numbers, which is too few.", made)
+
+    def _refuse_averages(self, before: float, first: float, then: float) -> None:
+        """Refuse numbers that count the time in which the command was stopped for longer than one number.
+
+        A mean since the begin does: it is then nearer to the number right after the stop than to the one before.
+        """
+        worse = (before / first) if self._trials.higher else (first / before)
+        if worse > OFF and abs(then - first) < abs(then - before):
+            raise ProgramFailed(f"{self._name} counts the time in which it was stopped.")
+
+    def _slowest(self, numbers: Sequence[tuple[str, float]], middle: Callable[[Sequence[float]], float]) -> float:
+        """Return the number of the rank whose is worst."""
+        ranks: dict[str, list[float]] = {}
+        for rank, value in numbers:
+            ranks.setdefault(rank, []).append(value)
+        number = (min if self._trials.higher else max)(map(middle, ranks.values()))
+        if not (math.isfinite(number) and number > 0):
+            raise ProgramFailed(f"{self._name} printed {number:g}, which has no ratio to another number.")
+        return number
+
+
+class ServerTrial:
+    """A server, and a client that is run against it."""
+
+    def __init__(self, server: CommandRun, name: str, trials: CommandTrials) -> None:
+        self._server, self._name, self._trials = server, name, trials
+
+    def ready(self) -> int:
+        """Wait until the server prints that it is ready."""
+        if not self._server.wait(lambda: bool(self._server.taken), self._trials.deadline):
+            raise ProgramFailed(f"{self._name} ended before it was ready.", self._server.end_of_output())
+        return 0
+
+    def turn(self, count: int) -> Turn:
+        """Run the client, and return its number, or how long it ran."""
+        client = self._trials.printing(ShellCommand(self._trials.client, "The client"))
+        try:
+            return client.turn(count)
+        finally:
+            client.close(grace_s=0)
+
+    def close(self, grace_s: float = GRACE_S) -> int:
+        self._server.end(grace_s)
+        return 0
