@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from typing import Any
 
 SEEN, BEGIN, INSIDE, MARK, MARKED = (
     "_syncscan_seen_",
@@ -30,143 +31,83 @@ _VALUES = (
     ast.List,
     ast.Tuple,
     ast.Dict,
-    ast.Constant,
 )
-_FUNCTIONS = (ast.FunctionDef,)
+_UNSEEN_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.AnnAssign: ("annotation",),
+    ast.AsyncFunctionDef: ("args", "decorator_list", "returns", "type_params"),
+    ast.ClassDef: ("bases", "keywords", "decorator_list", "type_params"),
+    ast.Delete: ("targets",),
+    ast.FormattedValue: ("format_spec",),
+    ast.FunctionDef: ("decorator_list", "returns", "type_params"),
+    ast.arg: ("annotation",),
+    ast.match_case: ("pattern",),
+}
+"""Parts of nodes that hold no values of a step: annotations, decorators, what is deleted."""
 
 
 def probed(text: str, file: int = 0) -> ast.Module:
     """Return a text as a tree, with probes; a recorder tells the nodes of several files apart by `file`."""
     tree = ast.parse(text)
-    numbers = {id(node): (file, number) for number, node in enumerate(ast.walk(tree))}
-    changed = ast.fix_missing_locations(_Prober(numbers).visit(tree))
-    assert isinstance(changed, ast.Module)
-    return changed
+    prober = _Prober({node: (file, number) for number, node in enumerate(ast.walk(tree))})
+    prober.with_probes_inside(tree)
+    return ast.fix_missing_locations(tree)
 
 
-class _Prober(ast.NodeTransformer):
-    def __init__(self, numbers: dict[int, tuple[int, int]]) -> None:
+class _Prober:
+    def __init__(self, numbers: dict[ast.AST, tuple[int, int]]) -> None:
         self._numbers = numbers
 
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, _VALUES):
-            return self._value(node)
-        changed: ast.AST = super().visit(node)
-        return changed
+    def with_probes_inside(self, node: ast.AST) -> None:
+        """Put probes around the parts of a node."""
+        for field, value in ast.iter_fields(node):
+            if field in _UNSEEN_FIELDS.get(type(node), ()):
+                continue
+            if isinstance(value, list):
+                value[:] = [part for old in value for part in self._probed(old)]
+            elif _has_no_value(node, field, value):
+                self.with_probes_inside(value)
+            elif isinstance(value, ast.AST):
+                setattr(node, field, *self._probed(value))
 
-    def _value(self, node: ast.expr) -> ast.AST:
-        number = self._numbers[id(node)]
-        loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-        inner = self._inner(node)
-        return _wrap(inner, number) if loaded and _showable(node) else inner
+    def _probed(self, node: Any) -> list[Any]:
+        """Return a node with probes inside and around it; a statement may become several."""
+        if not isinstance(node, ast.AST):
+            return [node]
+        self.with_probes_inside(node)
+        match node:
+            case ast.expr() if _showable(node):
+                return [_wrap(node, self._numbers[node])]
+            case ast.FunctionDef() if not _yields(node):
+                docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
+                inner = node.body[len(docstring) :] or [ast.Pass()]
+                node.body = [*docstring, _within(inner, self._numbers[node], node)]
+            case ast.For() | ast.While() if not _yields(node):
+                return [_within([node], self._numbers[node], node)]
+            case ast.Assign(targets=targets) if any(isinstance(target, ast.Subscript) for target in targets):
+                return self._marked(node)
+            case ast.AugAssign(target=ast.Subscript()) | ast.AnnAssign(target=ast.Subscript()):
+                return self._marked(node)
+        return [node]
 
-    def _inner(self, node: ast.expr) -> ast.expr:
-        """Return an expression with probes around its parts; a called method stays as it is."""
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                node.func.value = self.visit(node.func.value)  # type: ignore[assignment]
-            elif not (isinstance(node.func, ast.Name) and hasattr(builtins, node.func.id)):
-                node.func = self.visit(node.func)  # type: ignore[assignment]
-            node.args = [self.visit(a) for a in node.args]  # type: ignore[misc]
-            for keyword in node.keywords:
-                keyword.value = self.visit(keyword.value)  # type: ignore[assignment]
-            return node
-        if isinstance(node, ast.Subscript):
-            node.value = self.visit(node.value)  # type: ignore[assignment]
-            node.slice = self._index(node.slice)
-            return node
-        self.generic_visit(node)
-        return node
+    def _marked(self, node: ast.stmt) -> list[ast.stmt]:
+        """Return a statement between two marks, as its target can wait by itself."""
+        number = _place(self._numbers[node])
+        begin, end = (ast.Expr(ast.Call(ast.Name(name, ast.Load()), [number], [])) for name in (MARK, MARKED))
+        return [ast.copy_location(begin, node), node, ast.copy_location(end, node)]
 
-    def _index(self, index: ast.expr) -> ast.expr:
-        if isinstance(index, ast.Slice):
-            self.generic_visit(index)
-            return index
-        if isinstance(index, ast.Tuple):  # one that holds slices is no value of its own
-            index.elts = [self._index(e) for e in index.elts]
-            return index
-        return self.visit(index)  # type: ignore[return-value]
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        """Put probes around an f-string's values, which have no positions before Python 3.12."""
-        for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                part.value = self.visit(part.value)  # type: ignore[assignment]
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.target = self.visit(node.target)  # type: ignore[assignment]
-        if node.value is not None:
-            node.value = self.visit(node.value)  # type: ignore[assignment]
-        return self._mark(node)
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        self.generic_visit(node)
-        return self._mark(node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        self.generic_visit(node)
-        return self._mark(node)
-
-    def _mark(self, node: ast.stmt) -> ast.AST:
-        """Return a statement between two marks if its target can wait by itself."""
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
-        if not any(isinstance(t, ast.Subscript) for t in targets):
-            return node
-        number = _place(self._numbers[id(node)])
-        marks = [ast.Expr(ast.Call(ast.Name(name, ast.Load()), [number], [])) for name in (MARK, MARKED)]
-        return [ast.copy_location(marks[0], node), node, ast.copy_location(marks[1], node)]  # type: ignore[return-value]
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        number = self._numbers[id(node)]
-        node.args.defaults = [self.visit(d) for d in node.args.defaults]  # type: ignore[misc]
-        node.body = self._statements(node.body)
-        if not _yields(node):
-            docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
-            node.body = [*docstring, _within(node.body[len(docstring) :] or [ast.Pass()], number, node)]
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        node.body = self._statements(node.body)
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.body = self._statements(node.body)
-        return node
-
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        node.subject = self.visit(node.subject)  # type: ignore[assignment]
-        for case in node.cases:
-            case.body = self._statements(case.body)
-        return node
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        return self._loop(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        return self._loop(node)
-
-    def _loop(self, node: ast.For | ast.While) -> ast.AST:
-        number, holds = self._numbers[id(node)], _yields(node)
-        self.generic_visit(node)
-        return node if holds else _within([node], number, node)
-
-    def visit_Delete(self, node: ast.Delete) -> ast.AST:
-        return node
-
-    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        changed: list[ast.stmt] = []
-        for statement in body:
-            result = self.visit(statement)
-            changed += result if isinstance(result, list) else [result]  # type: ignore[list-item]
-        return changed
+def _has_no_value(node: ast.AST, field: str, part: ast.AST) -> bool:
+    """Return whether a part of a node is no value of its own: a called method or built-in, an index with slices."""
+    if isinstance(node, ast.Call) and field == "func":
+        return isinstance(part, ast.Attribute) or (isinstance(part, ast.Name) and hasattr(builtins, part.id))
+    return isinstance(node, ast.Subscript) and field == "slice" and isinstance(part, ast.Tuple)
 
 
 def _showable(node: ast.expr) -> bool:
     """Return whether a probe may wrap an expression: not a literal, and no name that the compiler treats specially."""
-    if isinstance(node, ast.Constant):
-        return False
-    return not (isinstance(node, ast.Name) and node.id in ("super", "__class__", "__debug__"))
+    loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+    special = isinstance(node, ast.Name) and node.id in ("super", "__class__", "__debug__")
+    return isinstance(node, _VALUES) and loaded and not special
 
 
 def _place(number: tuple[int, int]) -> ast.expr:
