@@ -25,7 +25,7 @@ from docs import generate
 from syncscan import api
 from syncscan.cli import all_commands, group
 from syncscan.errors import SyncscanError
-from syncscan.fixing.rule_notes import section as fixes
+from syncscan.fixing.rewrites import section as fixes
 from syncscan.model.step_times import StepTimes
 from tests import schemas
 from tests.each import each

@@ -50,8 +50,8 @@ def fix(
 
     from syncscan.capture.commands import refuse_notebook
     from syncscan.errors import UsageError
+    from syncscan.fixing.gains import gains_of, with_note
     from syncscan.fixing.patch_builder import Options, PatchBuilder
-    from syncscan.fixing.recorded_gains import gains_of, with_note
 
     file, colon, function = program.rpartition(":")
     if not (colon and function.isidentifier() and not Path(program).exists()):

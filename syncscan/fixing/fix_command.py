@@ -11,7 +11,6 @@ import click
 
 from syncscan import scratch
 from syncscan.cli import running_options
-from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, drawn, explain, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.running_options import note_misplaced
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
     from syncscan.proof.outcome import Proof
 
-FORMATS = ("text", "json", "markdown", "github", "sarif", "pr")
+FORMATS = ("text", "json", "markdown", "sarif", "pr")
 _WITH_PROOF = ("text", "markdown", "pr")
 """Formats that have a proof in them; with the others it goes to stderr."""
 PROVED_S = 180
@@ -48,7 +47,6 @@ FIXABLE, NOT_JUDGED = 1, 2
 @running_options.steps(None, "End the program's loops after this many steps.  [default: run to its end]")
 @running_options.limit("120s", "each run")
 @click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
-@running_options.in_place
 @result_options(
     FORMATS,
     form="Report format; pr is the title and body of a pull request.",
@@ -56,7 +54,6 @@ FIXABLE, NOT_JUDGED = 1, 2
 )
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(Need("in_place", "prove"))
 def command(
     module: bool,
     write: bool,
@@ -69,7 +66,6 @@ def command(
     steps: int | None,
     limit: float,
     prove: bool,
-    in_place: bool,
     form: str,
     output: str | None,
     force: bool,
@@ -111,7 +107,7 @@ def command(
             limit_s=limit,
             progress=say if sys.stderr.isatty() else None,
         )
-    proof = _proof(fixed, module, trace, in_place) if prove and fixed.files else None
+    proof = _proof(fixed, module, trace) if prove and fixed.files else None
     chosen = bool(select or ignore or unsafe or unverified)  # `fix --prove` alone measures another patch
     unprovable = module or prove or (chosen and not write)
     next_command = () if unprovable else _next((script, *args), write)
@@ -164,9 +160,9 @@ def _result(
     fixed: Fixed, form: str, output: str | None, proof: Proof | None, next_command: tuple[str, ...]
 ) -> str | bytes:
     """Return the report; for a file or a pipe, `git apply` takes the patch in it, which has the files' encodings."""
-    from syncscan.fixing import document, github
+    from syncscan.fixing import document
     from syncscan.fixing import report as fix_report
-    from syncscan.fixing.flagged_fixes import flagged_fixes
+    from syncscan.fixing.report import flagged_fixes
     from syncscan.proof import report as proof_report
     from syncscan.report import sarif
 
@@ -181,16 +177,16 @@ def _result(
         return fixed.patch + drawn(report, form, output).encode("utf-8", "replace")
     if form == "sarif":
         return sarif.drawn(flagged_fixes(fixed))
-    return {"json": document.render, "github": github.render}[form](fixed)
+    return document.render(fixed)
 
 
-def _proof(fixed: Fixed, module: bool, trace: str | None, in_place: bool) -> Proof:
+def _proof(fixed: Fixed, module: bool, trace: str | None) -> Proof:
     from syncscan.errors import UsageError
-    from syncscan.fixing.proving import prove_patch
+    from syncscan.fixing.gains import prove_patch
 
     if module:
         raise UsageError(
             "--prove doesn't support modules.", "Give its script, or compare revisions: syncscan prove --rev."
         )
     say(f"Measuring the patch, for {PROVED_S} s at most.")
-    return prove_patch(fixed, float(PROVED_S), say, trace, in_place)
+    return prove_patch(fixed, float(PROVED_S), say, trace)

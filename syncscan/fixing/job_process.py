@@ -26,12 +26,12 @@ from syncscan.capture.optimizer_hook import OptimizerCall, StepMarks
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_steps import after_steps
 from syncscan.dryrun.recorder import DryRunSession
-from syncscan.fixing import instrument
+from syncscan.fixing import probes
+from syncscan.fixing.loop_ends import LoopEnds
 from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised
-from syncscan.fixing.probe_recorder import ProbeRecorder
+from syncscan.fixing.probes import ProbeRecorder
 from syncscan.fixing.reproducible import fix_clock, fix_randomness
 from syncscan.fixing.source_text import read
-from syncscan.fixing.winding import Winding
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
@@ -70,15 +70,15 @@ def _unseen() -> Iterator[None]:
 def run(job: ProgramJob) -> RunResult:
     """Run the program of a job, to its end or for as many steps as it asks."""
     pretence = Pretence()
-    winding = Winding(2 * job.steps) if job.steps and job.winds and not job.function else None
-    codes = _Codes(job, winding)
+    loop_ends = LoopEnds(2 * job.steps) if job.steps and job.ends_loops and not job.function else None
+    codes = _Codes(job, loop_ends)
     session = pretence.begin()
     recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
     fix_clock()
     fix_randomness()
     _seed()
-    steps = _OptimizerSteps(job, session, winding)
+    steps = _OptimizerSteps(job, session, loop_ends)
     with codes.used(), _covered(job.covered) as lines:
         ended = steps.followed(lambda: _run(job, codes, steps))
         _end()
@@ -104,20 +104,20 @@ def run(job: ProgramJob) -> RunResult:
 class _Codes:
     """Gives Python the texts of a job in place of its files, with probes where the job asks for them."""
 
-    def __init__(self, job: ProgramJob, winding: Winding | None) -> None:
+    def __init__(self, job: ProgramJob, loop_ends: LoopEnds | None) -> None:
         self._texts = dict(job.sources)
-        self._winding = winding
+        self._loop_ends = loop_ends
         self._probed = {file: number for number, file in enumerate(job.probed)}
 
     def of(self, path: str) -> CodeType | None:
         """Return the code that runs in place of a file; None if the file runs as it is."""
-        winding = self._winding if _is_users(path) else None
-        if path not in self._probed and path not in self._texts and winding is None:
+        loop_ends = self._loop_ends if _is_users(path) else None
+        if path not in self._probed and path not in self._texts and loop_ends is None:
             return None
         text = self._texts.get(path) or read(path).text
-        tree = instrument.probed(text, self._probed[path]) if path in self._probed else ast.parse(text)
-        if winding is not None:
-            tree = winding.asking(tree, path)
+        tree = probes.probed(text, self._probed[path]) if path in self._probed else ast.parse(text)
+        if loop_ends is not None:
+            tree = loop_ends.with_questions(tree, path)
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         return code
 
@@ -127,8 +127,8 @@ class _Codes:
         linecache = importlib.import_module("linecache")
         for path, text in self._texts.items():
             linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-        if self._winding is not None:
-            self._winding.install()
+        if self._loop_ends is not None:
+            self._loop_ends.install()
         original = SourceFileLoader.get_code
 
         def get_code(loader: Any, name: str) -> CodeType | None:
@@ -144,8 +144,8 @@ class _Codes:
 class _OptimizerSteps:
     """Counts the optimizer's steps, and fingerprints what they compute."""
 
-    def __init__(self, job: ProgramJob, session: DryRunSession, winding: Winding | None) -> None:
-        self._most, self._session, self._winding = job.steps, session, winding
+    def __init__(self, job: ProgramJob, session: DryRunSession, loop_ends: LoopEnds | None) -> None:
+        self._most, self._session, self._loop_ends = job.steps, session, loop_ends
         self._marks = StepMarks()
         self._by_calls = bool(job.function)
         self.fingerprint = _Fingerprinting(rounded=False)
@@ -169,13 +169,13 @@ class _OptimizerSteps:
         self.count += 1
         if self._most and self.count > self._most:
             self._session.recording.step(None)
-            self._wind_down()
+            self._end_loops()
         else:
             self._session.recording.step(self.count)
 
-    def _wind_down(self) -> None:
+    def _end_loops(self) -> None:
         """Have the running loops end with this turn; unwind the program where there are none, or the steps go on."""
-        ends = self._winding is not None and (self.ended_early or self._winding.end())
+        ends = self._loop_ends is not None and (self.ended_early or self._loop_ends.end())
         self.ended_early = True
         if not ends or self.count > self._most + BEHIND:
             raise _ComparisonComplete

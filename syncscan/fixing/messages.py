@@ -145,7 +145,7 @@ class ProgramJob(msgspec.Struct):
     module: bool = False
     steps: int = 0
     """Steps of the optimizer, or calls of the function, after which the run is ended; 0 for its own end."""
-    winds: bool = True
+    ends_loops: bool = True
     """Whether its loops are then ended one after the other, so that the code after them runs."""
     sources: dict[str, str] = msgspec.field(default_factory=dict)
     """Text that replaces a file's, by the file's absolute path."""

@@ -20,12 +20,12 @@ from syncscan.fixing.left_to_author import (
     why_left,
 )
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
+from syncscan.fixing.printed_lines import TOLERANCE, several
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal, by_hand, is_too_long, with_torch
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.same_text import TOLERANCE, several
 from syncscan.fixing.source_text import Text, names_apple, read, shown_path, source_numbers
 from syncscan.fixing.verify import Reference
 from syncscan.fixing.written_files import SteadyFiles
@@ -123,7 +123,7 @@ class PatchBuilder:
             self._job.steps = SHORTER
             first = runs.run(self._make_job(), keep=True)
         if self._job.steps and (first.failure or first.code):
-            self._job.winds = False
+            self._job.ends_loops = False
             first = runs.run(self._make_job(), keep=True)
         if first.failure or (first.code and not first.places):
             late = "Give arguments that make a shorter run, or a longer --limit."

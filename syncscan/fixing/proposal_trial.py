@@ -9,10 +9,10 @@ import msgspec
 
 from syncscan.fixing.edits import Clash, Draft, Edit, applied, moved_lines, span, statement_lines, written_lines
 from syncscan.fixing.messages import ProgramJob, RunResult
+from syncscan.fixing.printed_lines import several
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal, import_torch
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.same_text import several
 from syncscan.fixing.source_text import Text
 from syncscan.fixing.verify import Reference, waits_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from syncscan.model.finding import Severity
 from syncscan.model.fix import Fix, Fixed, Safety
 from syncscan.proof.outcome import Proof
 from syncscan.report import markup
@@ -22,6 +23,8 @@ from syncscan.report.blocks import (
     command,
     place,
 )  # fmt: skip
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
+from syncscan.report.phrases import sentences
 from syncscan.report.units import duration, percent, range_of, within
 
 NOTHING_GAINED = "No gain, according to the recording:"
@@ -181,4 +184,25 @@ def tolerance(fixed: Fixed) -> str:
     return (
         "Verified without a GPU: both versions ran dry with the same seed. Printed, written and computed numbers agree "
         f"to a relative {fixed.tolerance:g}, or to the last printed digit."
+    )
+
+
+def flagged_fixes(fixed: Fixed) -> Flagged:
+    beside = (verdict(fixed), *((tolerance(fixed),) if fixed.applied else ()), *fixed.notes)
+    notes = tuple(("note", sentence) for sentence in beside)
+    return Flagged(tool="syncscan fix", lines=tuple(map(_flagged, fixed.fixes)), notifications=notes)
+
+
+def _flagged(fix: Fix) -> FlaggedLine:
+    manual = fix.safety is Safety.MANUAL
+    title = f"{fix.title}: {fix.change}"
+    return FlaggedLine(
+        rule=fix.rule,
+        severity=Severity.LOW if manual else Severity.MEDIUM,
+        title=fix.title,
+        message="",
+        place=FilePosition(fix.file, fix.line, end_line=fix.end_line),
+        summary=sentences(title, reason(fix), f"Projected gain: {gain(fix)}" if fix.gain else ""),
+        figures={"safety": fix.safety.value, "verified": fix.verified, "applied": fix.applied, "waits": fix.waits},
+        changes=((f"{fix.change} ({fix.safety.value}; {fix.how})", fix.changes),) if fix.changes else (),
     )

@@ -8,6 +8,6 @@ ROOM = Room(
         "fix": Schema("syncscan.fixing.document:PatchDocument", 1, "`fix --format json`: a patch that removes waits.")
     },
     needs=("dryrun", "proof"),
-    rule_notes="syncscan.fixing.rule_notes:section",
+    rule_notes="syncscan.fixing.rewrites:section",
     changes="syncscan.fixing.suggestions:with_changes",
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from syncscan.fixing.same_text import numbers
+from syncscan.fixing.printed_lines import numbers
 
 _LINE_END = re.compile("\r\n|\r|\n")
 """Line ends as Python sees them; `str.splitlines` also splits at form feeds."""

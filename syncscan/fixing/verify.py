@@ -8,8 +8,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from syncscan.fixing.messages import RunResult
-from syncscan.fixing.same_lines import SteadyLines
-from syncscan.fixing.same_text import MOST, TOLERANCE, several
+from syncscan.fixing.printed_lines import MOST, TOLERANCE, SteadyLines, several
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.proof import sameness
 from syncscan.proof.outcome import Fingerprint, Same, Tensors

@@ -9,10 +9,8 @@ from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from syncscan.fixing.file_values import content, leaves, text_of
-from syncscan.fixing.same_lines import SteadyLines
-from syncscan.fixing.same_text import MOST, several
-from syncscan.fixing.same_values import SteadyValues
+from syncscan.fixing.file_values import SteadyValues, content, leaves, text_of
+from syncscan.fixing.printed_lines import MOST, SteadyLines, several
 from syncscan.fixing.source_text import shown_path
 
 Written = Mapping[str, str | None]

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.fixing import document as fix_json
-from syncscan.fixing import github
 from syncscan.fixing import report as fix_report
-from syncscan.fixing.flagged_fixes import flagged_fixes
 from syncscan.fixing.patch_builder import unified
+from syncscan.fixing.report import flagged_fixes
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
 from syncscan.report import markup, sarif, terminal
 from tests.proof.test_report import NOISY, PROOF
@@ -116,17 +115,6 @@ def test_a_patch_of_line_ends_and_page_breaks_applies(tmp_path: Path, text: str)
     assert (tmp_path / "train.py").read_bytes() == after.encode()
 
 
-def test_suggestions_count_lines_as_git_does() -> None:
-    """A form feed ends no line, and a suggestion's lines have no carriage return."""
-    before, after = (
-        f"import os\n\f\n{text}".replace("\n", "\r\n") for text in (BEFORE, BEFORE.replace("item", "double"))
-    )
-    file = Patched("train.py", "/nowhere/train.py", before, after, "utf-8", unified("train.py", before, after))
-    (comment,) = json.loads(github.render(replace(FIXED, files=(file,))))["comments"]
-    assert comment["line"] == 5
-    assert comment["body"].endswith("```suggestion\n    total += loss.double()\n```")
-
-
 def test_text_says_what_is_fixed_and_what_is_left() -> None:
     """A verdict, a table, and a list for each reason not to fix."""
     shown = " ".join(rendered(FIXED, width=200).split())
@@ -172,17 +160,6 @@ def test_markdown_holds_the_table_and_the_diff() -> None:
     assert "100 µs per step" in shown
 
 
-def test_suggestions_apply_to_the_lines_of_the_file() -> None:
-    """A changed line is replaced; an inserted one comes with the line before it."""
-    review = json.loads(github.render(FIXED))
-    lines = BEFORE.splitlines()
-    for comment in reversed(review["comments"]):
-        new = comment["body"].split("```suggestion\n")[1].removesuffix("\n```").split("\n")
-        lines[comment.get("start_line", comment["line"]) - 1 : comment["line"]] = new
-    assert lines == AFTER.splitlines()
-    assert {comment["path"] for comment in review["comments"]} == {"train.py"}
-
-
 def test_a_pull_request_has_title_table_and_evidence() -> None:
     """The title claims a gain only if it is proven."""
     title, _, body = fix_report.pull_request(FIXED).partition("\n\n")
@@ -203,7 +180,6 @@ def test_names_with_markup_are_escaped() -> None:
     """A file may be called anything."""
     odd = replace(FIXED, fixes=(fix(3, change="x | <img>"),))
     assert "<img>" not in markup.drawn(fix_report.blocks(odd))
-    assert "<img>" not in json.loads(github.render(odd))["comments"][0]["body"]
 
 
 def test_sarif_has_the_fix_of_a_result() -> None:

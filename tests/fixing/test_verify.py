@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.fixing.messages import Racing, RunResult, WaitingLine
-from syncscan.fixing.same_text import same_line
+from syncscan.fixing.printed_lines import same_line
 from syncscan.fixing.verify import Reference, waits_of
 from syncscan.fixing.written_files import SteadyFiles
 from tests.each import each

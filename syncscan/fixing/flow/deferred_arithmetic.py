@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow.number_reads import callable_source
 from syncscan.fixing.flow.taint import Taint
@@ -221,7 +221,7 @@ def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
 def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
     """Write `x = x + y` for `x += y`."""
     value, target = statement.value, walk.file.text.code(statement.target)
-    simple = isinstance(value, ast.Constant) or questions.is_simple(value)
+    simple = isinstance(value, ast.Constant) or expressions.is_simple(value)
     sign, (begin, end) = _SIGN[type(statement.op)], ("", "") if simple else "()"
     walk.draft.replace(statement, lambda render: f"{target} = {target} {sign} {begin}{render(value)}{end}")
 

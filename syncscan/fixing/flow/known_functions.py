@@ -1,6 +1,6 @@
 """Functions that are known to give new memory, to only read, or to leave alone what they aren't given.
 
-Names are full ones, as `callables.names` gives them. What isn't here may do anything.
+Names are full ones, as `callees.names` gives them. What isn't here may do anything.
 """
 
 from __future__ import annotations

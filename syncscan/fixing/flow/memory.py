@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from syncscan.fixing.flow import callables, known_functions
+from syncscan.fixing.flow import callees, known_functions
 from syncscan.fixing.program_file import NUMBERS, File
 from syncscan.source.tree import Function, Loop, Scope
 
@@ -48,7 +48,7 @@ def is_new(file: File, value: ast.expr) -> bool:
 
 def _called(file: File, call: ast.Call) -> frozenset[str]:
     """Return the names of what a call may run; a method that never ran is one of tensors."""
-    functions = callables.names(file, call)
+    functions = callees.names(file, call)
     if not functions and isinstance(call.func, ast.Attribute) and _may_be_tensor(file, call.func.value):
         return frozenset({f"torch.Tensor.{call.func.attr}"})
     return functions
@@ -133,8 +133,8 @@ def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
 
 
 def _is_known(file: File, call: ast.Call) -> bool:
-    functions = callables.names(file, call)
-    return bool(functions) and all(name == callables.OWN or known_functions.leaves_alone(name) for name in functions)
+    functions = callees.names(file, call)
+    return bool(functions) and all(name == callees.OWN or known_functions.leaves_alone(name) for name in functions)
 
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
@@ -269,7 +269,7 @@ class _Spread:
 
     def _called(self, call: ast.Call, node: ast.expr) -> None:
         """Follow an argument of a call, or the object whose method is called."""
-        functions = callables.names(self._file, call)
+        functions = callees.names(self._file, call)
         is_known = bool(functions) and all(known_functions.takes(name) for name in functions)
         if not is_known or _writes_by_choice(call):
             self.is_held = True

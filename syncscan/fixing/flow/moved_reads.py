@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.clock_reads import reads_clock
 from syncscan.fixing.edits import Render
 from syncscan.fixing.flow.number_reads import NumberRead, is_data, primary
@@ -37,7 +37,7 @@ def may_go_first(file: File, site: NumberRead) -> bool:
     What the statement computes before it then neither reads a clock nor writes to the tensor: only calls that are known
     to do neither may stand there.
     """
-    return questions.is_pure(file, site.of) and not reads_clock(file, site.of) and stands_first(file, site.node)
+    return expressions.is_pure(file, site.of) and not reads_clock(file, site.of) and stands_first(file, site.node)
 
 
 def stands_first(file: File, node: ast.expr) -> bool:
@@ -55,7 +55,7 @@ def _is_harmless(file: File, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Name):
         return call.func.id in _HARMLESS
     known = isinstance(call.func, ast.Attribute) and call.func.attr in _HARMLESS_METHODS
-    return known or questions.is_pure(file, call)
+    return known or expressions.is_pure(file, call)
 
 
 def name_of_number(file: File, site: NumberRead, *taken: str) -> str:
@@ -108,12 +108,12 @@ def on_the_device(file: File, node: ast.expr) -> bool:
 
     All that its function assigns to a name that it is computed of was on the device, or a number.
     """
-    for name in questions.names_in(node):
+    for name in expressions.names_in(node):
         for store in file.stores(name):
             assign = file.parents[store]
             if not isinstance(assign, ast.Assign) or store not in assign.targets:
                 continue
-            ran = bool(file.seen(assign.value).count) or questions.constant(file, assign.value)
+            ran = bool(file.seen(assign.value).count) or expressions.constant(file, assign.value)
             if not ran or any(not tensor.on_device for tensor in file.tensors(assign.value)):
                 return False
     return True

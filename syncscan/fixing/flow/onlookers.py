@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from syncscan.fixing import clock_reads
-from syncscan.fixing.flow import callables
+from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.taint import Local, Origin, Stuck
 from syncscan.fixing.program_file import File
 from syncscan.source.tree import Loop
@@ -55,7 +55,7 @@ def _is_used_outside(walk: NumberWalk, cell: Local, node: ast.Try | ast.With | a
 
 def _lets_pass(file: File, context: ast.expr) -> bool:
     """Return whether a context handles no exceptions."""
-    names = callables.names(file, context) if isinstance(context, ast.Call) else frozenset()
+    names = callees.names(file, context) if isinstance(context, ast.Call) else frozenset()
     if names and all(name.startswith(_CONTEXTS) or name == "builtins.open" for name in names):
         return True
     types = file.types(context)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.source.code_pattern import matched
@@ -159,7 +159,7 @@ def _surely_runs(walk: NumberWalk, loop: ast.For) -> bool:
     """Return whether a loop runs at least once, whatever the program is given: `for step in range(10)`."""
     turns = matched("range($end)", loop.iter)
     end = turns.end if turns else None
-    if isinstance(end, ast.Name) and questions.is_constant_name(walk.file, end):
+    if isinstance(end, ast.Name) and expressions.is_constant_name(walk.file, end):
         end = walk.file.only_value(end)
     return isinstance(end, ast.Constant) and isinstance(end.value, int) and end.value > 0
 

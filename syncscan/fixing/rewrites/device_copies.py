@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
-from syncscan.fixing import makers, questions
-from syncscan.fixing.arguments import with_argument
+from syncscan.fixing import calls, expressions
+from syncscan.fixing.calls import with_argument
 from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
@@ -92,7 +92,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     of, sent = (file.tensors(copy.x), file.tensors(call)) if copy else ((), ())
     if not copy or not of or any(t.on_device for t in of) or not sent or not all(t.on_device for t in sent):
         return None
-    if not makers.takes(call, "non_blocking") or len(call.args) > 2:
+    if not calls.takes(call, "non_blocking") or len(call.args) > 2:
         return None
     pinned = any(t.pinned for t in of)
     if _is_temporary(copy.x) and not pinned:
@@ -135,10 +135,10 @@ def _pairs(file: File, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
             pairs = [(n, v) for n, v in zip(names, values, strict=False) if isinstance(n, ast.Name)]
         case _:
             return []
-    if not len(pairs) == len(names) == len(values) or not questions.stands_alone(file, statement):
+    if not len(pairs) == len(names) == len(values) or not expressions.stands_alone(file, statement):
         return []
     targets = {name.id for name, _ in pairs}
-    if any(n.id in targets - {name.id} for name, value in pairs for n in questions.names_in(value)):
+    if any(n.id in targets - {name.id} for name, value in pairs for n in expressions.names_in(value)):
         return []
     copies = sum(matched("$x.to(...) | $x.cuda(...)", v) is not None for v in values)
     line = file.text.lines[statement.lineno - 1]
@@ -165,28 +165,28 @@ def _batch_of(file: File, base: ast.Name) -> ast.Name | None:
 def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:
     """Return the loops around a call that give this name its values."""
     loops = [loop for loop in file.loops_of(call) if isinstance(loop, ast.For)]
-    return [loop for loop in loops if base.id in questions.targets(loop)]
+    return [loop for loop in loops if base.id in expressions.targets(loop)]
 
 
 def _loaders(file: File, loop: ast.For) -> list[ast.Name]:
     """Return the names of data loaders that a loop goes over, which build each batch from scratch."""
-    return [name for name in questions.names_in(loop.iter) if file.types(name) == {LOADER}]
+    return [name for name in expressions.names_in(loop.iter) if file.types(name) == {LOADER}]
 
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:
     """Return the call that makes a data loader without pinning arguments."""
-    call = makers.made(file, name)
+    call = calls.made(file, name)
     if not isinstance(call, ast.Call) or file.types(call) != {LOADER} or len(call.args) >= 8:
         return None
-    return call if called(call) == "DataLoader" and makers.takes(call, "pin_memory") else None
+    return call if called(call) == "DataLoader" and calls.takes(call, "pin_memory") else None
 
 
 def _lies_on_host(file: File, loop: ast.For) -> bool:
     """Return whether none of the loader's tensors lies on the device, as the first use of each name shows."""
     first: dict[str, ast.Name] = {}
-    for use in sorted(questions.names_in(loop), key=lambda n: (n.lineno, n.col_offset)):
+    for use in sorted(expressions.names_in(loop), key=lambda n: (n.lineno, n.col_offset)):
         first.setdefault(use.id, use)
-    used = (first[name] for name in questions.targets(loop) if name in first)
+    used = (first[name] for name in expressions.targets(loop) if name in first)
     return not any(t.on_device for use in used for t in file.seen(use).tensors)
 
 
@@ -227,7 +227,7 @@ def _index(file: File, node: ast.Subscript, waits: int) -> Iterator[Proposal]:
     """Yield the proposal for `x[:, [0, 3]]`, whose list is copied at every use."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     lists = [part for part in parts if _is_index_list(file, part)]
-    if file.device_tensor(node.value) is None or not questions.is_path(node.value) or len(lists) != 1:
+    if file.device_tensor(node.value) is None or not expressions.is_path(node.value) or len(lists) != 1:
         return
     if any(file.tensors(part) for part in parts if not isinstance(part, ast.Slice)):
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.moved_reads import stands_first
@@ -49,7 +49,7 @@ def _comprehension(file: File, site: NumberRead) -> Draft | None:
     if tensor is None or tensor.dims != 1:
         return None
     source = file.text.code(code.t)
-    numbers = f"{source if questions.is_simple(code.t) else f'({source})'}.tolist()"
+    numbers = f"{source if expressions.is_simple(code.t) else f'({source})'}.tolist()"
     alone = isinstance(comprehension, ast.GeneratorExp) and file.text.code(comprehension).startswith("(")
     draft = Draft(file.text)
     draft.replace(comprehension, f"({numbers})" if alone else numbers)
@@ -64,9 +64,9 @@ def _in_loop(file: File, site: NumberRead) -> Draft | None:
     """Return the draft for `t[i].item()` in a loop over i."""
     loops, item = file.loops_of(site.node), matched("$t[$i]", site.of)
     loop = loops[-1] if loops else None
-    if not item or not isinstance(loop, ast.For) or not questions.is_path(item.t):
+    if not item or not isinstance(loop, ast.For) or not expressions.is_path(item.t):
         return None
-    tensor, of_loop = file.device_tensor(item.t), _is_name(item.i) and item.i.id in questions.targets(loop)
+    tensor, of_loop = file.device_tensor(item.t), _is_name(item.i) and item.i.id in expressions.targets(loop)
     if tensor is None or tensor.dims != 1 or file.types(item.i) != {"int"} or not of_loop:
         return None
     if not file.is_steady(item.t, loop) or not memory.stays(file, item.t, loop):
@@ -185,4 +185,4 @@ def _is_unchanged(file: File, site: NumberRead, comprehension: _Comprehension) -
     if memory.is_new(file, site.of):
         return True
     iterates = all(file.types(g.iter) and file.types(g.iter) <= _PLAIN for g in comprehension.generators)
-    return iterates and questions.is_pure(file, site.of)
+    return iterates and expressions.is_pure(file, site.of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import makers, questions
+from syncscan.fixing import calls, expressions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import primary
@@ -44,16 +44,16 @@ def _is_made(file: File, call: ast.Call) -> bool:
     if file.device_tensor(call) is None:
         return False
     if matched("torch.tensor(...) | torch.as_tensor(...)", call):
-        return makers.takes(call, "requires_grad")
+        return calls.takes(call, "requires_grad")
     moved = matched("$x.to(...) | $x.cuda(...)", call)
-    of = file.tensors(moved.x) if moved and questions.is_path(moved.x) else ()
+    of = file.tensors(moved.x) if moved and expressions.is_path(moved.x) else ()
     return bool(of) and not any(t.on_device or t.grad for t in of)
 
 
 def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
     """Return whether all that a call is given stays as it is while a loop runs."""
     region = memory.running_in(file, loop)
-    for name in questions.names_in(call):
+    for name in expressions.names_in(call):
         if any(store in region for store in file.stores(name)):
             return False
         if file.types(name) - _UNCHANGING and memory.may_change(file, name, region, loop.end_lineno or loop.lineno):
@@ -81,7 +81,7 @@ def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop
     loads, block = file.loads(target), file.loops_of(statement)[-1].body
     if len(file.stores(target)) != 1 or not all(memory.is_only_read(file, n) for n in loads):
         return False
-    alone = statement in block and len(block) > 1 and questions.stands_alone(file, statement)
+    alone = statement in block and len(block) > 1 and expressions.stands_alone(file, statement)
     lines = file.text.lines[statement.lineno - 1 : statement.end_lineno]
     if not alone or len(lines) != 1 or any(n.lineno < statement.lineno for n in loads):
         return False
@@ -107,7 +107,7 @@ def device_index(file: File) -> Answers:
     The name of the index is used for nothing else, and holds whole numbers. It is assigned one value, which nothing
     writes to before its last use. The tensor whose device is named exists where the index is made.
     """
-    if questions.names_several_devices(file):
+    if expressions.names_several_devices(file):
         return
     for node in file.nodes:
         match node:

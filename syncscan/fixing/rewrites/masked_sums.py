@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.gathered import Gathered, gathered, named_mask
+from syncscan.fixing.masked_expressions import Gathered, gathered, named_mask
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
@@ -59,12 +59,12 @@ def _is_precise(file: File, picked: Gathered) -> bool:
 
 def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str) -> Draft | None:
     """Return the draft for a sum or mean over the selected elements (`0`), or over all dimensions (empty)."""
-    tensor, mask = file.device_tensor(picked.tensors[0]), questions.mask_of(file, picked.mask)
+    tensor, mask = file.device_tensor(picked.tensors[0]), expressions.mask_of(file, picked.mask)
     assert tensor is not None
     assert mask is not None
     if dim and mask.dims != 1:
         return None
-    draft, hits, simple = Draft(file.text), file.text.code(picked.mask), questions.is_simple(picked.mask)
+    draft, hits, simple = Draft(file.text), file.text.code(picked.mask), expressions.is_simple(picked.mask)
     source = picked.source
     if source == f"({file.text.code(picked.tensors[0])})":
         source = source[1:-1]
@@ -74,10 +74,10 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str) ->
             return None
         source, hits, simple = source.replace(hits, fresh), fresh, True
     more = tensor.dims - mask.dims
-    total = f"torch.where({questions.with_dims(hits, more, simple)}, {source}, 0).sum({dim})"
+    total = f"torch.where({expressions.with_dims(hits, more, simple)}, {source}, 0).sum({dim})"
     if name == "mean":
-        count = f"{hits}.sum()" if dim else questions.count_of(file, picked.tensors[0], hits, more)
-        total = questions.quotient(file, call, total, count)
+        count = f"{hits}.sum()" if dim else expressions.count_of(file, picked.tensors[0], hits, more)
+        total = expressions.quotient(file, call, total, count)
     draft.replace(call, total)
     return draft
 
@@ -130,12 +130,12 @@ def _of_loss(file: File, call: ast.Call) -> Iterator[Proposal]:
     if scores is None or goals is None or hits is None or not isinstance(call.args[1], ast.Subscript):
         return
     given, classes = file.device_tensor(scores.tensors[0]), file.device_tensor(goals.tensors[0])
-    mask = questions.mask_of(file, scores.mask)
+    mask = expressions.mask_of(file, scores.mask)
     if given is None or classes is None or mask is None or given.dtype not in _PRECISE or classes.dtype != "int64":
         return
     if len(goals.tensors) != 1 or given.dims != mask.dims + 1 or classes.dims != mask.dims:
         return
-    values = f"torch.where({questions.with_dims(hits, 1, True)}, {scores.source}, 0)"
+    values = f"torch.where({expressions.with_dims(hits, 1, True)}, {scores.source}, 0)"
     targets = f"{goals.source}.masked_fill(~{hits}, -100)"
     if mask.dims > 1:
         values, targets = f"{values}.flatten(0, {mask.dims - 1})", f"{targets}.flatten()"

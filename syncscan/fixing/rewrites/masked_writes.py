@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
-from syncscan.fixing.gathered import gathered
+from syncscan.fixing.masked_expressions import gathered
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Left, Proposal, rewrite
@@ -50,7 +50,7 @@ def nonzero_assignment(file: File) -> Answers:
         elif file.seen(node).waits and (item := matched("$x[$hits]", assign.target)):
             mask = _mask_of_hits(file, item.hits)
             draft = Draft(file.text)
-            if mask is not None and questions.is_pure(file, mask) and _assign_through(file, draft, node, mask):
+            if mask is not None and expressions.is_pure(file, mask) and _assign_through(file, draft, node, mask):
                 yield _through_mask(node, draft, file.seen(node).waits)
 
 
@@ -60,7 +60,7 @@ def _mask_of_hits(
     """Return the mask whose hits a value is: for several names, one for each dimension."""
     rows = matched(_ROWS, value)
     hits = rows or matched(_HITS, value)
-    mask = questions.mask_of(file, hits.mask) if hits else None
+    mask = expressions.mask_of(file, hits.mask) if hits else None
     if hits is None or mask is None or not all(isinstance(name, ast.Name) for name in names):
         return None
     fits = len(names) == mask.dims and not rows if isinstance(target, ast.Tuple) else mask.dims == 1 or not rows
@@ -102,9 +102,9 @@ def _assign_through(file: File, draft: Draft, statement: ast.Assign, mask: ast.e
     """Have a statement assign through a mask, by the name that it gets if it gets one."""
     target = statement.targets[0]
     assert isinstance(target, ast.Subscript)
-    tensor, kind = file.device_tensor(target.value), questions.mask_of(file, mask)
+    tensor, kind = file.device_tensor(target.value), expressions.mask_of(file, mask)
     shapes, masks = file.seen(target.value).shapes, file.seen(mask).shapes
-    if tensor is None or kind is None or not questions.is_path(target.value):
+    if tensor is None or kind is None or not expressions.is_path(target.value):
         return False
     if not shapes or not all(any(shape[: len(m)] == m for m in masks) for shape in shapes):
         return False
@@ -114,8 +114,8 @@ def _assign_through(file: File, draft: Draft, statement: ast.Assign, mask: ast.e
         return True
     if given is None or given.dims:
         return False
-    where = questions.with_dims(source, tensor.dims - kind.dims, source.isidentifier())
-    draft.replace(statement, questions.assigned_where(file, target.value, where, file.text.code(statement.value)))
+    where = expressions.with_dims(source, tensor.dims - kind.dims, source.isidentifier())
+    draft.replace(statement, expressions.assigned_where(file, target.value, where, file.text.code(statement.value)))
     return True
 
 
@@ -153,7 +153,7 @@ def _mask_of_any(file: File, test: ast.expr) -> ast.expr | None:
     """Return `m` of `m.any()` and `torch.any(m)`, also read as a number or bool."""
     read = matched("$of.item() | bool($of) | int($of)", test)
     hits = matched("torch.any($mask) | $mask.any()", read.of if read else test)
-    if hits is None or questions.mask_of(file, hits.mask) is None or not questions.is_pure(file, hits.mask):
+    if hits is None or expressions.mask_of(file, hits.mask) is None or not expressions.is_pure(file, hits.mask):
         return None
     return hits.mask  # type: ignore[no-any-return]
 
@@ -161,7 +161,7 @@ def _mask_of_any(file: File, test: ast.expr) -> ast.expr | None:
 def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
     """Return whether a statement changes nothing where the mask has no hit."""
     if item := matched("$x[$mask] = $value", statement):
-        if not questions.same_source(file, item.mask, mask):
+        if not expressions.same_source(file, item.mask, mask):
             return False
         # what else is assigned is selected by the mask: without hits nothing raises
         waited = file.seen(statement).waits and file.device_tensor(item.x) is not None
@@ -174,13 +174,13 @@ def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
     assign = matched("$name = $x.masked_fill($mask, $value)", statement)
     if assign is None:
         return isinstance(statement, ast.Expr)
-    same = isinstance(assign.name, ast.Name) and questions.same_source(file, assign.x, assign.name)
+    same = isinstance(assign.name, ast.Name) and expressions.same_source(file, assign.x, assign.name)
     return same and _stays_whole(file, statement, assign.x, assign.name.id)
 
 
 def _fills(file: File, fill: SimpleNamespace, mask: ast.expr) -> bool:
     number = isinstance(fill.value, ast.Constant) or file.is_number(fill.value)
-    return number and questions.same_source(file, fill.mask, mask) and _is_on_device(file, fill.x)
+    return number and expressions.same_source(file, fill.mask, mask) and _is_on_device(file, fill.x)
 
 
 def _is_on_device(file: File, node: ast.expr) -> bool:
@@ -244,18 +244,18 @@ def masked_assignment(file: File) -> Answers:
 
 
 def _of_assignment(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Answers:
-    tensor, mask = file.device_tensor(target.value), questions.mask_of(file, target.slice)
-    if tensor is None or mask is None or not questions.is_path(target.value):
+    tensor, mask = file.device_tensor(target.value), expressions.mask_of(file, target.slice)
+    if tensor is None or mask is None or not expressions.is_path(target.value):
         return
-    if not questions.is_pure(file, target.slice):
+    if not expressions.is_pure(file, target.slice):
         return
     source = _value(file, node, target, tensor, mask)
     if source is None:
         yield Left(node, HITS)
         return
     draft, hits = Draft(file.text), file.text.code(target.slice)
-    where = questions.with_dims(hits, tensor.dims - mask.dims, questions.is_simple(target.slice))
-    draft.replace(node, questions.assigned_where(file, target.value, where, source))
+    where = expressions.with_dims(hits, tensor.dims - mask.dims, expressions.is_simple(target.slice))
+    draft.replace(node, expressions.assigned_where(file, target.value, where, source))
     change = "select with torch.where, which doesn't need the number of masked elements"
     yield Proposal(node=node, draft=draft, change=change, waits=file.seen(node).waits)
 
@@ -273,7 +273,7 @@ def _value(
         return None
     if isinstance(node.op, ast.Mult) and given is not None and (tensor.grad or given.grad):
         return None
-    simple = questions.is_simple(node.value) or isinstance(node.value, ast.Constant)
+    simple = expressions.is_simple(node.value) or isinstance(node.value, ast.Constant)
     return f"{file.text.code(target.value)} {sign} {source if simple else f'({source})'}"
 
 

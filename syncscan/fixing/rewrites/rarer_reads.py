@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from syncscan.fixing import clock_reads, questions
+from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.moved_reads import stands_first
@@ -50,7 +50,7 @@ def under_interval(file: File) -> Answers:
 
 def _of_branch(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]:
     count, runs = _runs(file, [statement]), _runs(file, branch.body)
-    if runs * RARE > count or not questions.stands_alone(file, statement):
+    if runs * RARE > count or not expressions.stands_alone(file, statement):
         return
     if not _has_no_effect(file, statement.value) or not _gives_the_same(file, statement, branch):
         return
@@ -117,7 +117,7 @@ def _has_no_effect(file: File, value: ast.expr) -> bool:
     """Return whether an expression has no side effects, and raises for no number."""
     return not any(
         isinstance(n, _EFFECTS)
-        or (isinstance(n, ast.Call) and not _converts(file, n) and not questions.is_pure(file, n))
+        or (isinstance(n, ast.Call) and not _converts(file, n) and not expressions.is_pure(file, n))
         or _may_raise(file, n)
         for n in ast.walk(value)
     )
@@ -150,13 +150,13 @@ def _gives_the_same(file: File, statement: ast.Assign, branch: ast.If) -> bool:
     block = file.block_of(statement)
     between = block[block.index(statement) + 1 : block.index(branch)]
     nodes: list[ast.AST] = [*between, branch.test]
-    leaves = list(questions.names_in(statement.value))
+    leaves = list(expressions.names_in(statement.value))
     region = [n for node in nodes for n in memory.running_in(file, node)]
     if any(file.within(store, node) for leaf in leaves for store in file.stores(leaf) for node in nodes):
         return False
     if any(file.tensors(leaf) and memory.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
         return False
-    if not between and questions.is_pure(file, branch.test):
+    if not between and expressions.is_pure(file, branch.test):
         return True
     loop = file.loops_of(statement)[-1]
     return all(_is_steady(file, leaf, loop) for leaf in leaves)
@@ -206,10 +206,10 @@ def _is_same_number(file: File, site: NumberRead, other: NumberRead) -> bool:
     if site is other or file.text.code(of) != file.text.code(other.of) or function is not file.function_of(other.node):
         return False
     begin, end = sorted((site.node.lineno, other.node.lineno))
-    roots = [n for n in questions.names_in(of) if file.home_of(n) is function]
+    roots = [n for n in expressions.names_in(of) if file.home_of(n) is function]
     stores = [n for root in roots for n in file.names(function, root.id) if isinstance(n.ctx, ast.Store)]
     rebound = any(begin <= store.lineno <= end for store in stores)
-    return other.count * 2 >= site.count and questions.is_path(of) and not rebound
+    return other.count * 2 >= site.count and expressions.is_path(of) and not rebound
 
 
 def _beside(other: NumberRead) -> str:
@@ -288,9 +288,9 @@ def late_read(file: File) -> Answers:
 def _is_shown(file: File, site: NumberRead, statement: ast.stmt) -> bool:
     """Return whether a statement on a line of its own only shows the number in a progress bar."""
     call = matched("$bar.$shows(...)", statement.value) if isinstance(statement, ast.Expr) else None
-    whole = statement.lineno == statement.end_lineno and questions.stands_alone(file, statement)
+    whole = statement.lineno == statement.end_lineno and expressions.stands_alone(file, statement)
     shows = call is not None and call.shows in _BARS
-    return shows and whole and questions.is_pure(file, site.of) and stands_first(file, site.node)
+    return shows and whole and expressions.is_pure(file, site.of) and stands_first(file, site.node)
 
 
 def _shown_late(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> Proposal:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.fixing import clock_reads, questions
+from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callables, callees, memory
+from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.model.fix import Safety
@@ -40,7 +40,7 @@ def needless_sync(file: File) -> Answers:
         if not isinstance(node, ast.Expr):
             continue
         if_gpu = matched("$call if $test else $nothing", node.value)
-        guarded = if_gpu and isinstance(if_gpu.nothing, ast.Constant) and questions.asks_for_gpu(if_gpu.test)
+        guarded = if_gpu and isinstance(if_gpu.nothing, ast.Constant) and expressions.asks_for_gpu(if_gpu.test)
         call = if_gpu.call if if_gpu and guarded else node.value
         seen = file.seen(call)
         if matched(_SYNCHRONIZE, call) and seen.count >= FEWEST and seen.waits:
@@ -55,8 +55,8 @@ def _of_sync(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
         return Left(node, UNKNOWN)
     if _is_timed(file, node, set()):
         return Left(node, CLOCK)
-    statement = questions.with_guard(file, node)
-    if not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
+    statement = expressions.with_guard(file, node)
+    if not expressions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
         return Left(node, "its block would be empty without it")
     draft = Draft(file.text)
     draft.remove(statement)
@@ -73,14 +73,14 @@ def _is_among_known(file: File, node: ast.Expr) -> bool:
 
 
 def _is_known(file: File, call: ast.Call) -> bool:
-    functions = callables.names(file, call)
-    return bool(functions) and all(name == callables.OWN or callables.is_of_library(name) for name in functions)
+    functions = callees.names(file, call)
+    return bool(functions) and all(name == callees.OWN or callees.is_of_library(name) for name in functions)
 
 
 def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
     """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
     function = file.function_of(statement)
-    if _is_between_reads(file, questions.with_guard(file, statement)):
+    if _is_between_reads(file, expressions.with_guard(file, statement)):
         return True
     if any(_is_timer(file, n) for n in file.ancestors(statement)):
         return True
@@ -130,8 +130,8 @@ def empty_cache(file: File) -> Answers:
     for node in file.nodes:
         if not isinstance(node, ast.Expr) or not matched("torch.cuda.empty_cache()", node.value):
             continue
-        seen, statement = file.seen(node.value), questions.with_guard(file, node)
-        lone = not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2
+        seen, statement = file.seen(node.value), expressions.with_guard(file, node)
+        lone = not expressions.stands_alone(file, statement) or len(file.block_of(statement)) < 2
         if seen.count >= FEWEST and seen.waits and not lone:
             draft = Draft(file.text)
             draft.remove(statement)

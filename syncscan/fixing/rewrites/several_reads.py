@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from syncscan.fixing import clock_reads, questions
+from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.moved_reads import may_go_first, name_of_number, on_the_device, stacked
@@ -43,7 +43,7 @@ def stacked_reads(file: File) -> Answers:
     dtype and are read as its own type. No statement needs the number of another one, and none of the numbers
     controls what runs next or is a size: those reads are left where they are.
     """
-    if questions.names_several_devices(file):
+    if expressions.names_several_devices(file):
         return
     reads = {site.node: site for site in sites(file)}
     series: list[_Read] = []
@@ -71,7 +71,7 @@ def _read_by(file: File, statement: ast.stmt, reads: dict[ast.expr, NumberRead])
             site = reads[value]
         case _:
             return None
-    as_it_is = site.count >= FEWEST and is_read_as_it_is(site) and questions.is_pure(file, site.of)
+    as_it_is = site.count >= FEWEST and is_read_as_it_is(site) and expressions.is_pure(file, site.of)
     fits = as_it_is and _stands_bare(file, statement) and not _steers(file, name)
     return _Read(statement, name, site) if fits else None
 
@@ -103,7 +103,7 @@ def _of_series(file: File, series: Sequence[_Read]) -> Iterator[Proposal]:
 def _stands_bare(file: File, statement: ast.stmt) -> bool:
     """Return whether a statement has one line for itself, without a comment."""
     line = file.text.lines[statement.lineno - 1]
-    whole = statement.lineno == statement.end_lineno and questions.stands_alone(file, statement)
+    whole = statement.lineno == statement.end_lineno and expressions.stands_alone(file, statement)
     return whole and line.strip() == file.text.code(statement)
 
 
@@ -138,7 +138,7 @@ def statement_reads(file: File) -> Answers:
     dtypes are stacked in the widest, which holds each exactly. What the statement computes before a read neither
     reads a clock nor may write to the tensor.
     """
-    if questions.names_several_devices(file):
+    if expressions.names_several_devices(file):
         return
     groups: dict[tuple[ast.stmt, str], list[NumberRead]] = defaultdict(list)
     for site in sites(file):
@@ -205,7 +205,7 @@ def repeated_read(file: File) -> Answers:
 
     From the first read to the last, nothing rebinds the tensor, writes to it or to a view of it, or gets the tensor
     without being known to leave it alone; no optimizer steps, unless the tensor surely is memory of its own. The
-    first read is certainly done, and no clock is read in the function between other calls.
+    first read is certainly done, and no clock is read in the function, unless one statement has all reads.
     """
     alike: dict[tuple[ast.AST, str, str], list[NumberRead]] = defaultdict(list)
     for site in sites(file):
@@ -240,27 +240,9 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     between = block[block.index(anchor) : block.index(last) + 1]
     nodes = [n for statement in between for n in ast.walk(statement)]
     rebound = any(store in nodes for store in file.stores(name))
-    return (
-        not rebound
-        and not memory.may_change(file, name, nodes, anchor.lineno)
-        and not _times(file, first, other, nodes)
-    )
-
-
-def _times(file: File, first: NumberRead, other: NumberRead, nodes: Sequence[ast.AST]) -> bool:
-    """Return whether a clock may be read for what runs between two reads."""
     function = file.function_of(first.node)
-    if not any(file.function_of(clock) is function for clock in clock_reads.clocks(file)):
-        return False
-    after = {*(site.node for site in sites(file)), *file.ancestors(other.node)}
-    return not all(_only_prints(n) for n in nodes if isinstance(n, ast.Call) and n not in after)
-
-
-def _only_prints(call: ast.Call) -> bool:
-    """Return whether a call only writes text, so that no time is taken of it: `print`, `"…".format`."""
-    form = matched("$text.format(...)", call)
-    writes = matched("print(...) | str(...) | len(...)", call)
-    return writes is not None or (form is not None and isinstance(form.text, ast.Constant))
+    timed = len(between) > 1 and any(file.function_of(clock) is function for clock in clock_reads.clocks(file))
+    return not (rebound or timed or memory.may_change(file, name, nodes, anchor.lineno))
 
 
 def _read_once(file: File, reads: Sequence[NumberRead]) -> Proposal:

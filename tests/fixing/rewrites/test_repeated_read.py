@@ -37,14 +37,6 @@ FIXED = {
         "for _ in range(5):\n    loss = (w * w).sum()\n    loss_value = loss.item()\n    result.append(loss_value)\n"
         "    opt.zero_grad(); loss.backward(); opt.step()\n    result.append(loss_value)\nresult = repr(result)"
     ),
-    (
-        f"import time\nbegin = time.time()\n{LOOP}    print(end='{{:.0f}}'.format(loss.item())[:0])\n{SHOWN}\n"
-        "took = time.time() - begin"
-    ): (
-        f"import time\nbegin = time.time()\n{LOOP}    loss_value = loss.item()\n"
-        "    print(end='{:.0f}'.format(loss_value)[:0])\n    result.append(f'{loss_value:.3f}')\n"
-        "took = time.time() - begin"
-    ),
 }
 KEPT = {
     "it is written to between": f"{LOOP}    total += loss.item()\n    loss.add_(1)\n{SHOWN}",
@@ -59,6 +51,10 @@ KEPT = {
         "w = torch.rand(3, device=device, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\nresult = []\n"
         "for _ in range(5):\n    loss = w.select(0, 1)\n    result.append(loss.item())\n"
         "    (w * w).sum().backward(); opt.step()\n    result.append(loss.item())\nresult = repr(result)"
+    ),
+    "its function reads a clock": (
+        f"import time\nbegin = time.time()\n{LOOP}    print(end='{{:.0f}}'.format(loss.item())[:0])\n{SHOWN}\n"
+        "took = time.time() - begin"
     ),
     "work between is timed": (
         f"import time\n{LOOP}    total += loss.item()\n    begin = time.time()\n    y = (x * loss).sum()\n{SHOWN}\n"

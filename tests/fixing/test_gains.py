@@ -1,14 +1,17 @@
-"""Gains of a recording: of each line, and of a whole patch."""
+"""Gains that a recording projects, and a patch that is measured beside its original."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from syncscan import api
-from syncscan.fixing.recorded_gains import of_analysis, projected, with_note
-from syncscan.model.fix import FixGain
+from syncscan.fixing import gains
+from syncscan.fixing.gains import of_analysis, projected, with_note
+from syncscan.model.fix import Fixed, FixGain, Patched
 from tests.fixing.test_report import FIXED, fix
 
 TRACE = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
@@ -43,3 +46,31 @@ def test_the_wait_that_stays_for_several_is_not_projected_away() -> None:
     shared = replace(staying, shared=True)
     assert projected(analysis, [shared, *others]) == projected(analysis, others)
     assert projected(analysis, [shared]) is None
+
+
+def patch(**texts: str) -> Fixed:
+    files = tuple(
+        Patched(f"{name}.py", str(Path(f"{name}.py").absolute()), "", text, "utf-8", "") for name, text in texts.items()
+    )
+    return Fixed(program="train.py", fixes=(), files=files, waits_before=1, waits_after=0, tolerance=1e-5, seconds=0.0)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The program after the patch, the texts that it replaces, and what is in the user's folder meanwhile."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+    seen: list[Any] = []
+
+    def prove(before: str, after: str, *, patched: Any = (), **options: Any) -> None:
+        texts = {original.name: text.read_text() for original, text in patched}
+        seen.append((after, texts, sorted(path.name for path in tmp_path.iterdir())))
+
+    monkeypatch.setattr(gains, "prove", prove)
+    return seen
+
+
+def test_a_patch_is_measured_at_the_programs_own_path(programs: list[Any]) -> None:
+    """Whichever files it changes; the user's folder has no other file meanwhile."""
+    gains.prove_patch(patch(train="faster", scale="2"), 20.0)
+    assert programs == [("train.py", {"train.py": "faster", "scale.py": "2"}, ["train.py"])]

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from syncscan.fixing.flow import callables
+from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import ProgramJob
 from syncscan.fixing.program_file import File
 from syncscan.fixing.runs import Runs
@@ -48,7 +48,7 @@ NAMES = {
     "loss_fn": "torch.nn.functional.mse_loss",
     "partial": "functools.partial",
     "bound": "",
-    "net": callables.OWN,
+    "net": callees.OWN,
     "eval": "torch.nn.Module.eval",
     "hook": "other.changed",
     "relu": "torch.nn.functional.relu",
@@ -57,8 +57,8 @@ NAMES = {
     "never": "",
     "close": "",
     "mul_": "",
-    "run": callables.OWN,
-    "Net": callables.OWN,
+    "run": callees.OWN,
+    "Net": callees.OWN,
 }
 """A function's name as it is written → what its calls run; empty for anything."""
 
@@ -79,10 +79,10 @@ def test_a_call_is_named(file: File, written: str) -> None:
     """By imports and definitions where these tell, else by what the run saw."""
     calls = [n for n in file.nodes if isinstance(n, ast.Call)]
     (call, *_) = [n for n in calls if written in (getattr(n.func, "id", ""), getattr(n.func, "attr", ""))]
-    assert callables.names(file, call) == ({NAMES[written]} if NAMES[written] else set())
+    assert callees.names(file, call) == ({NAMES[written]} if NAMES[written] else set())
 
 
 def test_the_program_s_own_files_are_no_libraries() -> None:
     """Their functions may know any object of the program."""
     known = ["torch.relu", "json.dumps", "list.append", "builtins.len"]
-    assert [callables.is_of_library(name) for name in [*known, "other.changed", "hook"]] == [True] * 4 + [False] * 2
+    assert [callees.is_of_library(name) for name in [*known, "other.changed", "hook"]] == [True] * 4 + [False] * 2

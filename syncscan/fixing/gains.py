@@ -1,8 +1,11 @@
-"""Reads the projected gain of each source line from a recording."""
+"""Gains of fixes: as a recording projects them for source lines, and as this machine measures them for a patch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,6 +15,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.fix import Fix, Fixed, FixGain
 from syncscan.model.projection import Projection
+from syncscan.proof.outcome import Proof
+from syncscan.proof.prove import prove
 
 
 def gains_of(trace: str) -> dict[tuple[str, int], FixGain]:
@@ -54,3 +59,39 @@ def with_note(fixed: Fixed, trace: str) -> Fixed:
 def _place(finding: Finding) -> tuple[str, int] | None:
     source = finding.source
     return (str(Path(source.file).absolute()), source.line) if source is not None else None
+
+
+def prove_patch(
+    fixed: Fixed,
+    limit_s: float,
+    progress: Callable[[str], None] | None = None,
+    trace: str | None = None,
+) -> Proof:
+    """Run the program as it is and with its patch in turn, as `syncscan prove` does.
+
+    All runs together take `limit_s` seconds at most; `progress` is called with a sentence after each pair. The gain
+    that `trace`, a recording of the unchanged program, projects for the whole patch is shown beside the measured one.
+    The patched text takes the original's place in a scratch copy: the user's folder gets no file.
+    """
+    target, *arguments = shlex.split(fixed.program)
+    projection = projected(api.analyze(trace), fixed.applied) if trace else None
+    with _texts(fixed) as patched:
+        return prove(
+            target,
+            target,
+            patched=patched,
+            arguments=arguments,
+            limit_s=limit_s,
+            projected=projection,
+            progress=progress,
+        )
+
+
+@contextmanager
+def _texts(fixed: Fixed) -> Iterator[list[tuple[Path, Path]]]:
+    """Write the patched files into a temporary folder; yield each original with its patched one."""
+    with tempfile.TemporaryDirectory(prefix="syncscan-fix-") as folder:
+        pairs = [(Path(file.path), Path(folder, str(number))) for number, file in enumerate(fixed.files)]
+        for file, (_, text) in zip(fixed.files, pairs, strict=True):
+            text.write_bytes(file.after.encode(file.encoding))
+        yield pairs

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from syncscan.fixing import questions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
@@ -67,7 +67,7 @@ def _runs_once(file: File, call: ast.expr, statement: ast.stmt) -> bool:
             return False
         for part in ast.iter_child_nodes(outer):
             before = hasattr(part, "lineno") and file.text.span(part)[1] <= begin
-            if before and not questions.is_pure(file, part):
+            if before and not expressions.is_pure(file, part):
                 return False
         if outer is statement:
             break
@@ -112,17 +112,17 @@ class _GatherReader:
 
     def _source_of_selection(self, node: ast.expr, of: ast.expr, by: ast.expr) -> str | None:
         file = self._file
-        tensor, mask = file.device_tensor(of), questions.mask_of(file, by)
-        if tensor is None or mask is None or not questions.is_pure(file, node):
+        tensor, mask = file.device_tensor(of), expressions.mask_of(file, by)
+        if tensor is None or mask is None or not expressions.is_pure(file, node):
             return None
         if isinstance(node, ast.Call) and file.seen(of).shapes != file.seen(by).shapes:
             return None  # masked_select broadcasts both
-        if self._mask is not None and not questions.same_source(file, self._mask, by):
+        if self._mask is not None and not expressions.same_source(file, self._mask, by):
             return None
         self._mask = self._mask or by
         self._tensors.append(of)
         source = file.text.code(of)
-        return source if questions.is_simple(of) else f"({source})"
+        return source if expressions.is_simple(of) else f"({source})"
 
     def _with(self, node: ast.expr, *parts: ast.expr) -> str | None:
         """Return the source of an expression with what its parts become, which keep their parentheses."""
@@ -144,17 +144,17 @@ class _GatherReader:
             return self._number(node)
         inner = self._of(x)
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if inner is None or not all(questions.constant(self._file, a) for a in given):
+        if inner is None or not all(expressions.constant(self._file, a) for a in given):
             return None
         arguments = ", ".join(self._file.text.code(part) for part in (*node.args, *node.keywords))
-        return f"{inner if questions.is_simple(x) else f'({inner})'}.{method}({arguments})"
+        return f"{inner if expressions.is_simple(x) else f'({inner})'}.{method}({arguments})"
 
     def _number(self, node: ast.expr) -> str | None:
         """Return the source of a number or 0-dimensional tensor; None for other expressions."""
         file = self._file
         tensor = file.device_tensor(node)
         alone = tensor is not None and tensor.dims == 0
-        if not (file.is_number(node) or alone) or not questions.is_pure(file, node):
+        if not (file.is_number(node) or alone) or not expressions.is_pure(file, node):
             return None
         return file.text.code(node)
 

@@ -57,7 +57,7 @@ def test_a_loop_that_begins_afterwards_is_short(runs: Runs, tmp_path: Path) -> N
 
 def test_without_winding_down_the_program_ends_at_once(runs: Runs, tmp_path: Path) -> None:
     """Code behind the loop doesn't run."""
-    outcome = run(runs, tmp_path, LOOPS["a loop"], winds=False)
+    outcome = run(runs, tmp_path, LOOPS["a loop"], ends_loops=False)
     assert (outcome.code, outcome.printed) == (0, "")
 
 

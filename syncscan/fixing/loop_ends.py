@@ -16,8 +16,8 @@ OVER = "_syncscan_over_"
 """Name of the question among the builtins."""
 
 
-class Winding:
-    """Winds down a program; a loop that begins after the last step takes `most` turns."""
+class LoopEnds:
+    """Ends the loops of a program; a loop that begins after the last step takes `most` turns."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -32,7 +32,7 @@ class Winding:
         """Put the question among the builtins."""
         setattr(builtins, OVER, self._asked)
 
-    def asking(self, tree: ast.Module, path: str) -> ast.Module:
+    def with_questions(self, tree: ast.Module, path: str) -> ast.Module:
         """Return a module whose loops ask in each turn whether they are over."""
         loops = self._loops.setdefault(path, [])
         for node in ast.walk(tree):
