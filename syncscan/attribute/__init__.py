@@ -21,8 +21,7 @@ from syncscan.attribute.source_lines import (
     pick,
     program_root,
 )
-from syncscan.facts.frames import frames_around
-from syncscan.facts.paths import Paths
+from syncscan.facts.paths import Paths, frames_around
 from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame

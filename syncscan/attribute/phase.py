@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.facts.backward import forward_ops, node_begins, nodes
+from syncscan.facts.autograd import forward_ops, node_begins, nodes
 from syncscan.facts.paths import Path, PathNames
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase, SyncPoint

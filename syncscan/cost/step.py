@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.device_times import device_times, in_pageable_copies
-from syncscan.facts.host_threads import program_track
+from syncscan.facts.autograd import program_track
+from syncscan.facts.device_work import device_times, in_pageable_copies
 from syncscan.facts.period import left_out_before, step_intervals, step_period
 from syncscan.model.arrays import distinct
 from syncscan.model.finding import SyncPoint

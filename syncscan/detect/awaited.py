@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.facts.clock_tolerance import HOST_NS
+from syncscan.facts.device_clock import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.facts.period import waits_before

@@ -8,8 +8,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from syncscan.facts.frames import frames_around
-from syncscan.facts.paths import Path
+from syncscan.facts.paths import Path, frames_around
 from syncscan.facts.recorded_stacks import RecordedStacks
 from syncscan.model.capture import Frame
 from syncscan.model.finding import SyncPoint

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.facts.backward import node_begins
+from syncscan.facts.autograd import node_begins
 from syncscan.facts.nesting import innermost_that
 from syncscan.facts.paths import Path
 from syncscan.model.arrays import Int32, Int64

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from syncscan.facts.backward import forward_ops
+from syncscan.facts.autograd import forward_ops
 from syncscan.facts.device_work import communicating
-from syncscan.facts.frames import frames_around
-from syncscan.facts.paths import Path, Paths
+from syncscan.facts.paths import Path, Paths, frames_around
 from syncscan.facts.period import step_intervals, work_of_steps
 from syncscan.model.arrays import Int64, among
 from syncscan.model.slice_names import is_backward_node, is_compiled_graph, is_wrapper

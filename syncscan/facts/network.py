@@ -109,18 +109,9 @@ def is_compiled(trace: Trace) -> bool:
     return bool(len(marks) or len(trace.where(is_graph_launch, *CALLS)))
 
 
+@once
 def passes(trace: Trace, step: Interval) -> list[Pass]:
-    """Return the passes of a network in this step, forward ones and the backward behind each, in time order.
-
-    The list is cached and not to be changed.
-    """
-    cached = trace.cached(_Known).passes
-    if step not in cached:
-        cached[step] = _passes(trace, step)
-    return cached[step]
-
-
-def _passes(trace: Trace, step: Interval) -> list[Pass]:
+    """Return the passes of a network in this step, forward ones and the backward behind each, in time order."""
     stretches = [list(ops) for _, ops in itertools.groupby(ops_of(trace, step), _kind)]
     trains = any(ops[0].backward for ops in stretches)
     chosen = []
@@ -145,14 +136,6 @@ def _pass(ops: Sequence[OutermostOp], trains: bool) -> Pass:
     return Pass(False, tuple(ops[: heavy[-1] + 1]), tuple(ops[heavy[-1] + 1 :]))
 
 
-def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
-    """Return the ops of this step that lie in no other, on all launching threads, in time order; not to be changed."""
-    cached = trace.cached(_Known).ops
-    if step not in cached:
-        cached[step] = _ops_of(trace, step)
-    return cached[step]
-
-
 def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
     """Return when an optimizer runs, of these rows; a scope around a backward pass is a trainer's closure, and none."""
     s = trace.slices
@@ -162,13 +145,9 @@ def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
     return [(int(s.ts[row]), int(s.end[row])) for row in scopes[~held].tolist()]
 
 
-class _Known:
-    def __init__(self, _: Trace) -> None:
-        self.ops: dict[Interval, list[OutermostOp]] = {}
-        self.passes: dict[Interval, list[Pass]] = {}
-
-
-def _ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
+@once
+def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
+    """Return the ops of this step that lie in no other, on all launching threads, in time order."""
     s = trace.slices
     places = trace.launched_within(*step)
     rows, calls = trace.device_rows[places], trace.device_calls[places]

@@ -1,15 +1,18 @@
-"""Find the chain of slices around any host slice; chains with equal names share them."""
+"""Find the chain of slices, and of Python frames, around a time of a host thread; equal chains share their names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import compress
 
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.facts.nesting import innermost_until
+from syncscan.model.arrays import Int32, Int64, grouped
 from syncscan.model.slice_names import is_step, is_wrapper
-from syncscan.model.trace import NONE, Category, Trace, outwards
+from syncscan.model.trace import NONE, Category, Trace, once, outwards
 
 _KINDS = 16
 """More than the number of categories: name and category are packed in one number."""
@@ -93,4 +96,60 @@ class Paths:
         return path_names
 
 
-__all__ = ["NOWHERE", "Path", "PathNames", "Paths"]
+def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
+    """Return the names of the Python frames around each interval (ns), outermost first; empty without stacks."""
+    names_of: list[tuple[str, ...]] = [()] * len(tracks)
+    for track, places in grouped(tracks) if len(trace.frames) else ():
+        names = _chains(trace, track).around(begins[places], ends[places])
+        for place, around in zip(places.tolist(), names, strict=True):
+            names_of[place] = around
+    return names_of
+
+
+@once
+def _chains(trace: Trace, track: int) -> FrameChains:
+    frames = trace.frames
+    own = slice(*np.searchsorted(frames.track, [track, track + 1]).tolist())
+    return FrameChains(trace.strings, frames.name[own], frames.ts[own], frames.end[own])
+
+
+class FrameChains:
+    """Looks up the frames of a thread around a time; calls at one site get the same tuple.
+
+    Frames are ordered by begin.
+    """
+
+    def __init__(self, strings: Sequence[str], names: Int32, ts: Int64, ends: Int64) -> None:
+        self._strings, self._names, self._ts, self._ends = strings, names, ts, ends
+        self._open_before = innermost_until(np.zeros(len(ts), np.int32), ends, ts + 1)
+        """For each frame, the last earlier frame that ends after it begins, or NONE."""
+        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def around(self, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
+        begun = (self._ts.searchsorted(begins, side="right") - 1).tolist()
+        open_ = {frame: self._open(frame) for frame in set(begun)}
+        chains = []
+        for frame, begin, end in zip(begun, begins.tolist(), ends.tolist(), strict=True):
+            rows = open_[frame][self._ends.take(open_[frame]) >= end]
+            if begin == end:
+                rows = np.union1d(rows, self._ending(end))
+            names = tuple([self._strings[name] for name in self._names.take(rows).tolist()])
+            chains.append(self._same.setdefault(names, names))
+        return chains
+
+    def _open(self, frame: int) -> Int64:
+        """Return a frame and those open when it began, outermost first; empty for NONE."""
+        rows = []
+        while frame != NONE:
+            rows.append(frame)
+            frame = self._open_before.item(frame)
+        return np.array(rows[::-1], np.int64)
+
+    def _ending(self, time: int) -> Int64:
+        ending = self._by_end[slice(*(self._ends.searchsorted(time, side, self._by_end) for side in ("left", "right")))]
+        ended: Int64 = ending[self._ts[ending] <= time]
+        return ended
+
+    @cached_property
+    def _by_end(self) -> Int64:
+        return np.argsort(self._ends, kind="stable")

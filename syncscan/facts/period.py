@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from syncscan.facts.paths import Paths
@@ -13,6 +15,7 @@ from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, ThreadInterval, union
 from syncscan.model.runtime_calls import is_copy, is_memcpy, is_synchronize, waits_by_nature
 from syncscan.model.slice_names import is_loader
+from syncscan.model.step_marks import ServingPhase
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
 BEHIND = 0.05
@@ -295,3 +298,32 @@ def _busy(trace: Trace, begin: int, end: int) -> float:
     starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     overlap = np.minimum(ends, end) - np.maximum(starts, begin)
     return float(overlap[overlap > 0].sum()) / max(1, end - begin)
+
+
+class PhaseSummary(msgspec.Struct, frozen=True):
+    """The steps of one phase and batch size."""
+
+    phase: ServingPhase
+    batch: int | None
+    """Number of requests, None if the marks don't state it."""
+    count: int
+    median_us: float
+    """Time from the start of a step to the start of the next."""
+
+
+def phases_of(trace: Trace) -> tuple[PhaseSummary, ...]:
+    """Return the phases of a trace, prefill before decode, and within a phase the most time-consuming first.
+
+    Empty if all steps are of one phase, or of no known phase.
+    """
+    lengths: defaultdict[tuple[ServingPhase, int | None], list[int]] = defaultdict(list)
+    for step, interval in zip(trace.main_steps, step_intervals(trace), strict=False):
+        if step.mark:
+            lengths[step.mark.phase, step.mark.batch].append(interval.length)
+    if len({phase for phase, _ in lengths}) < 2:
+        return ()
+    order = list(ServingPhase)
+    return tuple(
+        PhaseSummary(phase, batch, len(taken), median(taken) / 1e3)
+        for (phase, batch), taken in sorted(lengths.items(), key=lambda item: (order.index(item[0][0]), -sum(item[1])))
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from syncscan.facts.frames import frames_around
+from syncscan.facts.paths import frames_around
 from syncscan.model.arrays import Int64
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
 from syncscan.model.runtime_calls import is_device_synchronize, is_queue_finish

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from syncscan.facts.host_threads import autograd_tracks
+from syncscan.facts.autograd import autograd_tracks
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, cover_of, union

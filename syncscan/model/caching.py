@@ -14,11 +14,12 @@ Made = TypeVar("Made")
 class Caching(msgspec.Struct, frozen=True, dict=True):
     """Base for immutable values that memoize what is derived from them."""
 
-    def cached(self, make: Callable[[Any], Made]) -> Made:
-        """Return the result of `make` for this value, computed once; it mustn't be modified."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        result: Made = self._made[make]
+    def cached(self, make: Callable[..., Made], *args: Any) -> Made:
+        """Return the result of `make` for this value and others, computed once; it mustn't be modified."""
+        key = make, *args
+        if key not in self._made:
+            self._made[key] = make(self, *args)
+        result: Made = self._made[key]
         return result
 
     @cached_property

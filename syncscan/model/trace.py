@@ -6,7 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
 
 Made = TypeVar("Made")
+P = ParamSpec("P")
 
 NONE = -1
 """Value of an id column where the event has no such id."""
@@ -536,6 +537,11 @@ def outwards(parent: Int32, row: int) -> list[int]:
     return rows
 
 
-def once(make: Callable[[Trace], Made]) -> Callable[[Trace], Made]:
-    """Memoize a function of a trace: it runs once for all stages, so its result mustn't be modified."""
-    return wraps(make)(lambda trace: trace.cached(make))
+def once(make: Callable[Concatenate[Trace, P], Made]) -> Callable[Concatenate[Trace, P], Made]:
+    """Memoize a function of a trace, and of values: it runs once for all stages, so its result mustn't be modified."""
+
+    @wraps(make)
+    def cached(trace: Trace, /, *args: P.args, **_: P.kwargs) -> Made:
+        return trace.cached(make, *args)
+
+    return cached

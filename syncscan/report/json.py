@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from syncscan.facts.kernel_shares import KernelShare
-from syncscan.facts.period import earlier_work, later_work
-from syncscan.facts.phases import PhaseSummary, phases_of
+from syncscan.facts.period import PhaseSummary, earlier_work, later_work, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, FindingFacts
 from syncscan.model.habit import Basis

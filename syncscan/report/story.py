@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from syncscan.facts.phases import PhaseSummary, phases_of
+from syncscan.facts.period import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.race import Race

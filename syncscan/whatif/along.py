@@ -1,19 +1,24 @@
-"""Measure the host's time that may go along with a removed wait, besides its own op: the most that a fix can spare.
+"""Find what may go along with a removed wait, besides its own op: the host's time, and ops that only it needed.
 
 A fix that reads a value once, or makes a tensor once before the loop, spares what only led up to the op as well: the
 Python on its way there, the ops that computed nothing but what is read, and those that made the tensor from a list of
 Python's. In ten rebuilt pull requests (H100, torch 2.11, `benchmarks/pull_requests`) a fix gained up to seven times as
 much as the wait, its call and its op take, where the host is the limit.
+
+A shape that no longer depends on data needs no gathering and scattering either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from syncscan.facts.network import OutermostOp, ops_of
 from syncscan.model.arrays import Int64
-from syncscan.model.finding import Removal
+from syncscan.model.finding import Finding, Removal
+from syncscan.model.habit import Change
+from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _READ = (
@@ -99,3 +104,48 @@ class _Neighbors:
             at += 1
         row = int(self.rows[at]) if at < len(self.rows) else NONE
         return row if row != NONE and s.track[row] == s.track[op] else NONE
+
+
+MOVES = (
+    "aten::index", "aten::_index_put", "aten::gather", "aten::scatter", "aten::masked_", "aten::split", "aten::cat",
+)  # fmt: skip
+"""How ops begin that gather rows by a data-dependent shape, or put them back."""
+MOVES_BACK = ("Index", "Gather", "Scatter", "Masked", "Split", "Cat")
+"""How the names of their backward nodes begin."""
+
+
+def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding]) -> Change:
+    """Return the change of a step whose removed syncs take along what only they needed."""
+    shapes = any(f.removal is Removal.KERNELS for f in removed)
+    reads = sorted(o.ts for f in removed for o in f.occurrences)
+    ops = [op for step in steps for op in _gone(ops_of(trace, step), reads, shapes)]
+    return Change(
+        host=tuple(ThreadInterval(op.track, op.begin, op.end) for op in ops),
+        work=tuple((row, 0.0) for op in ops for row in op.work),
+    )
+
+
+def _gone(ops: Sequence[OutermostOp], reads: Sequence[int], shapes: bool) -> Iterator[OutermostOp]:
+    places = iter(reads)
+    read = next(places, None)
+    for at, op in enumerate(ops):
+        while read is not None and read < op.begin:
+            read = next(places, None)
+        if read is not None and read < op.end:
+            yield from _feeding(ops[max(0, at - MOST_OPS) : at])
+        if shapes and _moves(op):
+            yield op
+
+
+def _feeding(before: Sequence[OutermostOp]) -> Iterator[OutermostOp]:
+    """Yield the ops right before a read that make what it reads."""
+    for op in reversed(before):
+        if op.name not in FEEDS[Removal.NOTHING]:
+            return
+        yield op
+
+
+def _moves(op: OutermostOp) -> bool:
+    if op.backward:
+        return op.name.rpartition(": ")[2].startswith(MOVES_BACK)
+    return op.name.startswith(MOVES)

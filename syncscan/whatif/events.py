@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from syncscan.facts.clock_tolerance import STREAM_NS
+from syncscan.facts.device_clock import STREAM_NS
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.model.arrays import Int64, grouped
 from syncscan.model.interval import Interval

@@ -10,8 +10,6 @@ from syncscan.model.habit import Basis, Change, Habit, HabitGain
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.replay import period
-from syncscan.whatif.replayed_steps import NO_CHANGE
 
 SURE = 0.5
 """Least part of a replay's saving to which its range extends."""
@@ -51,8 +49,7 @@ def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change],
         return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
     savings = []
     for change in changes:
-        after = step.before.period if change == NO_CHANGE else period(step.replay_of(projector.changed(change)))
-        saved = max(0.0, step.before.period - after) * step.unit
+        saved = max(0.0, step.before.period - projector.then(frozenset(), change)) * step.unit
         savings.append(saved / min(1.0, step.replay.scale) if change.unstretched else saved)
     if changes[0].calls and cost_us is not None:
         savings = [min(s, cost_us) for s in savings]

@@ -93,10 +93,19 @@ class Projector:
     def changed(self, change: Change) -> Graph:
         """Return the steps' graph with this change; the list of remedies asks again for what a habit asked for."""
         if change not in self._changed:
-            self._changed[change] = build(self._steps_with(change))
+            self._changed[change] = self.graph if change == NO_CHANGE else build(self._steps_with(change))
         return self._changed[change]
 
+    def then(self, removed: frozenset[int], change: Change) -> float:
+        """Return the step's period without these findings (by number) and with this change, in the replay's ns."""
+        step = self.calibrated()
+        if change == NO_CHANGE:
+            return step.after(removed).period
+        return period(step.replay_of(self.changed(change)), removed - step.behind)
+
     def _steps_with(self, change: Change) -> ReplayedSteps:
+        if change == NO_CHANGE:
+            return self.steps
         calls = frozenset(change.calls)
         waiting = [p for p in self.points if p.point.calls[0] not in calls]
         steps = self.steps if len(waiting) == len(self.points) else find_steps(self.trace, waiting)
@@ -238,11 +247,11 @@ class Projector:
             return None
         step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
         change = reduce(both, changes, NO_CHANGE)
-        middle, (low, high) = step.after(removed).period * step.unit, step.range(removed)
+        middle, (low, high) = self.then(removed, NO_CHANGE) * step.unit, step.range(removed)
         if change == NO_CHANGE:
             return StepState(middle, (low, high))
         base = step.before.period
-        after = min(base, period(step.replay_of(self.changed(change)), removed - step.behind))
+        after = min(base, self.then(removed, change))
         doubt = (REPEATABILITY * base + MODEL * (base - after)) * step.unit
         us = after * step.unit
         least, most = us - max(doubt, middle - low), us + max(doubt, high - middle)
@@ -255,11 +264,8 @@ class Projector:
             return None
         step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
         change = reduce(both, changes, NO_CHANGE)
-        if change == NO_CHANGE:
-            schedule = StepSchedules(self.steps, step.replay).schedule(at, removed)
-        else:
-            replay = step.replay_of(self.changed(change))
-            schedule = StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed)
+        replay = step.replay_of(self.changed(change))
+        schedule = StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed)
         return StepAfter(state.us, state.range_us, schedule)
 
     def _require_work(self, step_ms: float | None) -> None:

@@ -15,7 +15,6 @@ from syncscan.model.states import States
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE, both
 
 WORTH = 0.05
@@ -138,12 +137,7 @@ def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Ca
     for place, candidate in enumerate(candidates):
         removed |= candidate.removed
         change = both(change, candidate.change)
-        if not place:
-            replayed = before - candidate.remedy.alone_us / step.unit
-        elif change == NO_CHANGE:
-            replayed = step.after(removed).period
-        else:
-            replayed = period(step.replay_of(projector.changed(change)), removed - step.behind)
+        replayed = projector.then(removed, change) if place else before - candidate.remedy.alone_us / step.unit
         after = min(before, max(0.0, replayed))
         yield replace(candidate.remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
         before = after

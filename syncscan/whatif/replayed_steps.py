@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.host_threads import autograd_tracks, program_track
+from syncscan.facts.autograd import autograd_tracks, program_track
 from syncscan.facts.period import busy_time, step_intervals, waits_before
 from syncscan.facts.profiler_work import profilers_own
 from syncscan.model.arrays import Int64, distinct

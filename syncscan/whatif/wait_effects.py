@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.clock_tolerance import HOST_NS
+from syncscan.facts.device_clock import HOST_NS
 from syncscan.facts.period import waits_before
 from syncscan.facts.slow_launches import held_by_queue
 from syncscan.model.arrays import median, quantile

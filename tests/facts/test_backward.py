@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.facts.backward import forward_ops
+from syncscan.facts.autograd import forward_ops
 from syncscan.model.trace import NONE, Category
 from tests.builder import MAIN, TraceBuilder
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from syncscan.facts.compile_breaks import compile_breaks
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Finding, Source
+from syncscan.report.compile_breaks import compile_breaks
 from tests.report.example import finding
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.facts import nesting
-from syncscan.facts.frames import FrameChains, frames_around
+from syncscan.facts.paths import FrameChains, frames_around
 from tests.builder import TraceBuilder
 
 frames = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syncscan.facts.host_threads import autograd_tracks, program_track
+from syncscan.facts.autograd import autograd_tracks, program_track
 from tests.builder import MAIN, TraceBuilder
 from tests.each import each
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.facts.phases import PhaseSummary, phases_of
+from syncscan.facts.period import PhaseSummary, phases_of
 from syncscan.model.step_marks import ServingPhase
 from tests.builder import TraceBuilder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.trace import Trace
-from syncscan.whatif.set_aside import MOST_OPS, set_aside
+from syncscan.whatif.along import MOST_OPS, set_aside
 from tests.builder import TraceBuilder
 from tests.networks import intervals, op, ops, reached, read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan import api
-from syncscan.facts.sync_loops import LoopHolder, SyncLoops
+from syncscan.whatif.compile_reach import LoopHolder, SyncLoops
 from tests.builder import TraceBuilder
 
 CALL = ("site-packages/torch/nn/modules/module.py", 1790, "_call_impl")
