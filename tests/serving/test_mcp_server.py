@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from syncscan import api
+from syncscan.report import render
 from syncscan.serving import mcp_server
 from tests.builder import TraceBuilder
 
@@ -55,11 +57,12 @@ def tools(folder: Path) -> Callable[..., tuple[str, bool]]:
     return lambda tool, **arguments: asyncio.run(ask(tool, arguments))
 
 
-def test_an_analysis_names_verdict_and_findings(tools: Callable[..., tuple[str, bool]]) -> None:
-    """With the ids that the other tools take."""
+def test_an_analysis_names_verdict_and_findings(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
+    """The first screen comes first, as `analyze --format markdown` prints it; ids are those that other tools take."""
     text, failed = tools("analyze", trace="one.json")
     assert not failed
-    assert re.match(r"<sub>one .*</sub>\n\n### ", text)
+    screen = render(api.analyze(folder / "one.json"), "markdown").partition("| More")[0]
+    assert text.startswith(screen)
     (id,) = re.findall(r"\(`([a-z-]+-[0-9a-f]{8})`", text)
     assert tools("explain", name=id, trace="one.json")[0].startswith("`aten::item`: **item waits")
     assert "The step without one sync" in tools("whatif", trace="one.json", remove=[f"id:{id}"])[0]
