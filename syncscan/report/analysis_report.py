@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -45,7 +44,6 @@ PHASES = 12
 TITLE = "Why each one costs time, what to do instead, and when to leave it"
 BAR = 60
 """Characters of the bar that shows the run's parts."""
-_IS_LINE = re.compile(r":\d|\(\) in ")
 _SURE = {"yes": "Yes", "partly": "Partly", "no": "No"}
 
 
@@ -122,7 +120,7 @@ def changes(listed: Sequence[ListedChange]) -> Iterator[Item]:
     for number, change in enumerate(listed, 1):
         becomes = f"  {' ' * (arrow - change.becomes.find('→'))}{change.becomes}" if change.becomes else ""
         line, comma, about = change.place.partition(", ")
-        where = (code(line), f"{comma}{about}") if _IS_LINE.search(line) else (change.place,)
+        where = (code(line), f"{comma}{about}") if change.is_at_line else (change.place,)
         words = (strong(change.amount.rjust(amounts)), f"{becomes}  ", *where)
         below: list[Words] = [change.do, *([Span(f"  {change.below}", "dim")] if change.below else [])]
         yield Item(words, tuple(below), Span(f"{number}."))

@@ -331,7 +331,7 @@ def _wrong(f: JobFinding, step: float) -> str:
     low, high = f.range_us
     if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), step):
         return ""
-    whose = f"rank {f.ranks[0]}'s trace alone projects" if len(f.ranks) == 1 else "a single trace projects up to"
+    whose = f"rank {f.ranks[0]}'s trace alone projects" if len(f.ranks) == 1 else "one trace alone projects"
     return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.gain_us, step, f.range_us)}"
 
 

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from syncscan.model import states
 from syncscan.model.analysis import Analysis
 from syncscan.model.capture import NO_TABLE
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Phase
 from syncscan.model.habit import Area, Basis
 from syncscan.model.step import Bound
-from syncscan.model.view import Hidden
+from syncscan.model.view import EVERYTHING, Hidden
 from syncscan.report import dry_run, program_run, timed_steps
 from syncscan.report.front_changes import (
     LAUNCHES,
@@ -100,7 +101,7 @@ class Front(Struct, frozen=True, kw_only=True):
 
 def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
     dry = dry_run.is_dry(analysis)
-    changes = changes_of(analysis)
+    changes = changes_of(replace(analysis, view=EVERYTHING))
     hottest = (
         None if dry or analysis.step.bound is not Bound.HOST else hottest_of(analysis, removed_by(analysis, changes))
     )
@@ -114,7 +115,7 @@ def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
         busy=None if dry else _busy(analysis),
         verdict=_verdict(analysis, changes, hottest),
         together=_together(analysis, changes),
-        changes=changes,
+        changes=_in_view(analysis, changes),
         gain=gain_of(changes),
         then=_then(analysis, changes),
         most=hottest,
@@ -126,6 +127,12 @@ def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
         races=_races(analysis),
         hidden=_hidden(analysis.shown.hidden),
     )
+
+
+def _in_view(analysis: Analysis, changes: tuple[ListedChange, ...]) -> tuple[ListedChange, ...]:
+    """Return the changes that the view lists, of which some of all may not be; sentences on the step cover all."""
+    shown = {f.id for f in analysis.shown.findings} | {h.id for h in analysis.shown.habits}
+    return changes if all(shown & {c.habit, *c.findings} for c in changes) else changes_of(analysis)
 
 
 # the header
@@ -206,7 +213,8 @@ def _verdict(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hotte
     if bound is Bound.DEVICE:
         return f"The device is the limit: it is busy {_busy(analysis) or 0.0:.0%} of the step."
     if bound is Bound.INPUT:
-        of = f" {step.input_share:.0%} of its time" if step.input_share else ""
+        waits = input_share(analysis)
+        of = f" {waits:.0%} of its time" if waits else ""
         return f"The input is the limit: the host waits for the DataLoader{of}."
     if bound is Bound.COMMUNICATION:
         share = f"{step.communication_share or 0.0:.0%}"
@@ -217,6 +225,14 @@ def _verdict(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hotte
         return _of_host(analysis, changes, hottest)
     reason = step.reason.partition(". ")[0].removesuffix(".").removesuffix(", so its bound can't be determined")
     return f"The limit is unknown: {reason[:1].lower()}{reason[1:]}." if reason else "The limit is unknown."
+
+
+def input_share(analysis: Analysis) -> float:
+    """Return the part of its time that the host waits for input: as sampled without the profiler, else as recorded."""
+    sampled = analysis.host_time.sampled
+    if sampled and sampled.step_us:
+        return sum(part.us for part in sampled.by_phase() if part.name == Phase.DATA.value) / sampled.step_us
+    return analysis.step.input_share or 0.0
 
 
 def _of_syncs(analysis: Analysis, changes: Sequence[ListedChange]) -> str:

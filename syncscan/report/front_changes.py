@@ -19,9 +19,10 @@ from syncscan.report.front_places import place_of_habit, place_of_syncs, short_l
 from syncscan.report.phrases import real, replayed
 from syncscan.report.units import in_unit_of, time_and_range, time_with_range
 
+_AT_LINE = re.compile(r":\d|\(\) in ")
 MOST = 3
 """Changes that a first screen lists."""
-EACH = "Take the costliest first: -v lists each with what to do instead."
+EACH = "Take the costliest first; each finding says what to do instead."
 """Advice on many waits, none of which gains much."""
 TRIED = 6
 """Changes of which it is tried what they add to those above."""
@@ -63,6 +64,11 @@ class ListedChange(Struct, frozen=True, kw_only=True):
     """The habit's id; empty for syncs."""
     remedy: int | None = None
     """Index in the analysis's list of remedies; None where nothing was projected, and for all waits that are left."""
+
+    @property
+    def is_at_line(self) -> bool:
+        """Whether the place is a line or a function, and no part of the step."""
+        return bool(_AT_LINE.search(self.place))
 
     @property
     def becomes(self) -> str:

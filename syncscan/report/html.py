@@ -24,8 +24,8 @@ from syncscan.model.remedy import Remedy
 from syncscan.model.step import Bound
 from syncscan.report import host, step_picture, svg, tabs
 from syncscan.report.assets import asset, template
-from syncscan.report.front import Front, front_of
-from syncscan.report.front_changes import ListedChange
+from syncscan.report.front import Front, front_of, input_share
+from syncscan.report.front_changes import LEAST, ListedChange
 from syncscan.report.habits import HabitText
 from syncscan.report.page import markup
 from syncscan.report.phrases import real, replayed
@@ -133,6 +133,7 @@ def _change(
     return {
         "amount": change.amount,
         "place": shown(change.place, 120),
+        "is_line": change.is_at_line,
         "becomes": shown(change.becomes, 200),
         "do": shown(change.do, 200),
         "below": shown(change.below, 200),
@@ -162,21 +163,17 @@ def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> I
     if step.bound is Bound.SYNC and picture:
         members = [f for f in analysis.findings if any(f.id in change.findings for change in projected[:1])]
         yield "host waits", duration(picture.total("wait")), "in syncs, per step", False
-        yield "device idles", duration(picture.total("lost")), "after syncs, per step", False
+        idle = picture.total("lost") or step.bubble_us  # gaps that are too short to be drawn add up, too
+        yield "device idles", _or_none(idle, first), "after syncs, per step", False
         if len(members) == 1 and members[0].moved_us is not None:
-            yield (
-                "moved",
-                duration(members[0].moved_us) if members[0].moved_us else "none",
-                "to other syncs, projected",
-                True,
-            )
+            yield "moved", _or_none(members[0].moved_us, first), "to other syncs, projected", True
         else:
             yield "places", str(len(members) or len(real(analysis.findings))), "that wait", False
     else:
         yield "step", duration(first.step_us), first.step.partition(" ")[2].partition(" ")[2].lstrip(", "), False
         if first.busy is not None:
             yield "device busy", f"{first.busy:.0%}", duration(first.busy * first.step_us), False
-        yield from _of_bound(analysis)
+        yield from _of_bound(analysis, first)
     for last in projected[:1] if step.bound is Bound.SYNC else projected[-1:]:
         saves = last.before_us - last.after_us
         range_us = last.before_us - last.after_high_us, last.before_us - last.after_low_us
@@ -187,10 +184,14 @@ def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> I
             yield all_of, last.takes, "projected", True
 
 
-def _of_bound(analysis: Analysis) -> Iterator[tuple[str, str, str, bool]]:
+def _or_none(us: float, first: Front) -> str:
+    return duration(us) if us >= LEAST * first.step_us else "none"
+
+
+def _of_bound(analysis: Analysis, first: Front) -> Iterator[tuple[str, str, str, bool]]:
     step, counted = analysis.step, analysis.host_time.counted
     if step.bound is Bound.INPUT and step.input_us:
-        yield "waits for input", duration(step.input_us), "in the trace, per step", False
+        yield "waits for input", duration(input_share(analysis) * first.step_us), "per step", False
     elif step.bound is Bound.COMMUNICATION:
         yield "collectives", duration(step.communication_us), "nothing beside them", False
     elif counted:

@@ -30,6 +30,8 @@ ROW, STEP, TOP = 22, 30, 22
 """Height of a row, distance of two, and the top of the first, px."""
 LETTER = 6.7
 """Approximate width of a letter, px."""
+BOLD = 8.2
+"""That of a bold one."""
 LEVELS = 4
 """Shades of a pixel by how much of it the device works."""
 STYLES = ("step_picture.css",)
@@ -180,7 +182,7 @@ def _after(row: After, number: int, ruler: _Ruler, y: int, pattern: str) -> Mark
     low, high = (ruler.x(us) for us in row.range_us)
     middle, end = y + ROW / 2, ruler.x(row.us)
     free = max(end, high) + 9
-    x, anchor = (free, "start") if free + LETTER * len(row.takes) <= ruler.width else (min(end, low) - 8, "end")
+    x, anchor = (free, "start") if free + BOLD * len(row.takes) <= ruler.width else (min(end, low) - 8, "end")
     return Markup(
         '<g class="sp-after" data-change="{}" data-left="{}" data-scale="{:.6g}" data-width="{}">'
         '<text class="sp-soft" x="{}" y="{}" text-anchor="end">{}</text>'

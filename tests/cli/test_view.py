@@ -57,6 +57,14 @@ def test_what_is_chosen_is_listed(trace: str, options: tuple[str, ...], count: i
     assert len(rules(trace, *options)) == count
 
 
+def test_what_is_said_of_the_step_covers_what_is_hidden() -> None:
+    """A screen without the one change that gains doesn't say that removing syncs gains nothing."""
+    trace = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
+    full, part = (json.loads(run(trace, "--format", "json", *o).stdout)["step"] for o in ((), ("--ignore", "item")))
+    assert (part["verdict"], part["summary"]) == (full["verdict"], full["summary"])
+    assert (len(full["advice"]), len(part["advice"])) == (2, 1)
+
+
 def test_what_is_hidden_is_counted_and_the_step_is_the_same(trace: str) -> None:
     """In words, and for programs."""
     full, part = (json.loads(run(trace, "--format", "json", *o).stdout) for o in ((), ("--ignore", "cpu")))

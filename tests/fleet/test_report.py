@@ -85,8 +85,7 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
         ("700 µs", "7%", "600 to 800 µs", "only on rank 0")
     ]
     assert story.wrong == (
-        "nonzero waits to learn a size (train.py:60): a single trace projects up to 1.20 ms, "
-        "the job gains less than 1%.",
+        "nonzero waits to learn a size (train.py:60): one trace alone projects 1.20 ms, the job gains less than 1%.",
     )
 
 

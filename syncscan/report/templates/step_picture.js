@@ -50,7 +50,7 @@ class StepPicture {
     bar.setAttribute("width", us * scale);
     whisker.setAttribute("d", `M${at(low)} ${middle}H${at(high)}M${at(low)} ${middle - 5}v10M${at(high)} ${middle - 5}v10`);
     value.textContent = words;
-    const fits = free + 7 * words.length <= Number(row.dataset.width);
+    const fits = free + 8.2 * words.length <= Number(row.dataset.width);
     value.setAttribute("x", fits ? free : at(Math.min(us, low)) - 8);
     value.setAttribute("text-anchor", fits ? "start" : "end");
   }
