@@ -83,7 +83,7 @@ def analyze(
     if step_scope is not None and steps == "none":
         raise UsageError("step_scope contradicts steps='none'.", "Leave one of them out.")
     try:
-        trace = load.load(path, progress=progress, max_memory=max_memory)
+        trace = load.load(path, progress=progress, max_memory=max_memory, process=process or "")
         if another := load.refused(trace, os.fspath(path)):
             raise another
         if not len(trace.slices) and not trace.info.capture.pretended:

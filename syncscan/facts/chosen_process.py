@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -106,10 +107,18 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[str, .
         )
     if len(pids) < 2:
         return trace, (), ()
-    chosen, *left = pids = tuple(sorted(pids, key=lambda pid: pid != process))
-    more = f" and {len(left) - LISTED} more" if len(left) > LISTED else ""
-    sentence = f"The trace holds {len(pids)} processes: this report covers process {chosen} only"
-    lacks = [Lack(f"{sentence} (--process PID chooses another: {', '.join(left[:LISTED])}{more}).")]
+    pids = tuple(sorted(pids, key=lambda pid: pid != process))
+    lacks = [Lack(sentence) for sentence in only_one(pids)]
     if share_correlations(trace):
         lacks.append(Lack("Its processes share launch numbers, so work can't be assigned to a process.", True, True))
-    return of_process(trace, chosen), pids, tuple(lacks)
+    return of_process(trace, pids[0]), pids, tuple(lacks)
+
+
+def only_one(pids: Sequence[str]) -> tuple[str, ...]:
+    """Return the sentence that a report covers the first of several processes; none for a single one."""
+    if len(pids) < 2:
+        return ()
+    chosen, *left = pids
+    more = f" and {len(left) - LISTED} more" if len(left) > LISTED else ""
+    sentence = f"The trace holds {len(pids)} processes: this report covers process {chosen} only"
+    return (f"{sentence} (--process PID chooses another: {', '.join(left[:LISTED])}{more}).",)

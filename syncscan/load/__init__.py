@@ -27,17 +27,20 @@ def load(
     *,
     piece: int = PIECE,
     max_memory: int | None = None,
+    process: str | None = None,
 ) -> Trace:
     """Read one trace; a big file with a second process, if that is possible and worthwhile.
 
     A path is a file, plain or compressed with gzip, bzip2, xz or zstd; `ARCHIVE/NAME` for one in a tar or zip, or the
     archive if it holds one trace; `-` for standard input; or a URL that fsspec opens. A saved analysis gives the trace
     that it was made from. Exports of Nsight Systems and its reports are traces too, and `EXPORT/PID` one process of
-    one. `progress` is called with the bytes done and the total (0 if unknown). By default most of the
-    free memory may be taken (`max_memory`, bytes).
+    one. `progress` is called with the bytes done and the total (0 if unknown). By default most of the free memory may
+    be taken (`max_memory`, bytes). Of an export only the `process` with this pid is read, with an empty text the one
+    that launched most.
     """
+    most = memory_check.available() if max_memory is None else max_memory
     with uncollected():
-        return _load(os.fspath(path), progress, piece, memory_check.available() if max_memory is None else max_memory)
+        return _load(os.fspath(path), progress, piece, most, process)
 
 
 def parse(text: bytes, name: str) -> Trace:
@@ -61,17 +64,19 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
+def _load(
+    path: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None, process: str | None
+) -> Trace:
     if databases.named_as_report(path):
-        return databases.read_report(path, progress, most)
-    path, process = databases.process_in(_only_one(path))
+        return databases.read_report(path, process, progress, most)
+    path, named = databases.process_in(_only_one(path))
     name = redacted(path)
     with open_bytes(path) as stream:
         begin = stream.peek(PEEK)
         if is_saved(begin):
             return read_saved(stream, name, most)
         if databases.is_database(begin):
-            return databases.read(stream, path, process, progress, most)
+            return databases.read(stream, path, named, process, progress, most)
         large = stream.text_size >= second_process.WORTHWHILE_BYTES and Path(path).is_file()
         if not large or not second_process.possible():
             return _read(stream, name, piece, progress, most)

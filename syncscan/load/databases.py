@@ -41,13 +41,13 @@ def named_as_report(path: str) -> bool:
     return _REPORT.fullmatch(path) is not None
 
 
-def process_in(path: str) -> tuple[str, int | None]:
+def process_in(path: str) -> tuple[str, str | None]:
     """Return a file's path and the pid of the process to read of it, for `EXPORT/PID`; None for any other path."""
     inside = within(path)
     if inside is None or not _PID.fullmatch(inside[1]):
         return path, None
     with open_bytes(inside[0]) as stream:
-        return (inside[0], int(inside[1])) if is_database(stream.peek(len(_MAGIC))) else (path, None)
+        return inside if is_database(stream.peek(len(_MAGIC))) else (path, None)
 
 
 def ranks_in(path: str) -> list[str]:
@@ -68,15 +68,23 @@ def ranks_in(path: str) -> list[str]:
 
 
 def read(
-    stream: ByteStream, path: str, process: int | None, progress: Progress | None, max_memory: int | None
+    stream: ByteStream,
+    path: str,
+    named: str | None,
+    process: str | None,
+    progress: Progress | None,
+    max_memory: int | None,
 ) -> Trace:
+    """Read an export; of several processes the one that its path `named`, or else as `nsys.read` does."""
     from syncscan.load import nsys
 
     with _Stored(stream, path) as stored:
+        if named is not None:
+            return nsys.read_process(stored.path, path, named, progress, max_memory)
         return nsys.read(stored.path, path, process, progress, max_memory)
 
 
-def read_report(path: str, progress: Progress | None, max_memory: int | None) -> Trace:
+def read_report(path: str, process: str | None, progress: Progress | None, max_memory: int | None) -> Trace:
     """Export a report of Nsight Systems by nsys into a folder that is removed again, and read that."""
     from syncscan.load import nsys
 
@@ -99,7 +107,7 @@ def read_report(path: str, progress: Progress | None, max_memory: int | None) ->
         if ran.returncode or not Path(export).is_file():
             said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip().splitlines()
             raise TraceUnreadable(f"nsys can't export {path}: {said[-1][:200] if said else 'it says nothing'}.")
-        return nsys.read(export, path, None, progress, max_memory)
+        return nsys.read(export, path, process, progress, max_memory)
 
 
 class _Stored:

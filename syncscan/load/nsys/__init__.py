@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from syncscan.errors import UsageError
+from syncscan.facts.chosen_process import only_one
 from syncscan.load.columns import Columns
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.info import trace_info
@@ -27,35 +29,57 @@ _LARGE_TABLES = (ranges.TABLE, *(f"CUPTI_ACTIVITY_KIND_{table}" for table in ("R
 
 
 def read(
-    path: str, name: str, process: int | None = None, progress: Progress | None = None, max_memory: int | None = None
+    path: str, name: str, process: str | None = None, progress: Progress | None = None, max_memory: int | None = None
 ) -> Trace:
-    """Read the export at a path, which is called `name` in messages; of a `process` (its pid), if given, alone."""
+    """Read the export at a path, which is called `name` in messages.
+
+    Of several processes all are read, or the one with the pid `process`, or for an empty text the one that launched
+    most.
+    """
     database = Database(path, name)
     try:
-        return _ExportReader(database, Path(path).stat().st_size, process, progress, max_memory).trace()
+        pids = [] if process is None else launching(database)
+        if process and process not in pids:
+            raise UsageError(
+                f"{database.name} has no process {process} that launches work.", f"It has {', '.join(pids) or 'none'}."
+            )
+        pids.sort(key=lambda pid: pid != process)
+        reader = _ExportReader(database, path, pids[0] if len(pids) > 1 else None, progress, max_memory)
+        return reader.trace(database.name, only_one(pids))
     finally:
         database.close()
 
 
-def processes_in(path: str) -> list[int]:
+def read_process(
+    path: str, name: str, process: str, progress: Progress | None = None, max_memory: int | None = None
+) -> Trace:
+    """Read one process of an export, as a trace of its own."""
+    database = Database(path, name)
+    try:
+        return _ExportReader(database, path, process, progress, max_memory).trace(f"{database.name}/{process}")
+    finally:
+        database.close()
+
+
+def processes_in(path: str) -> list[str]:
     """Return the pids of the processes in an export that launched device work, ascending."""
     database = Database(path, path)
     try:
-        return launching(database)
+        return sorted(launching(database), key=int)
     finally:
         database.close()
 
 
 class _ExportReader:
     def __init__(
-        self, database: Database, size: int, process: int | None, progress: Progress | None, most: int | None
+        self, database: Database, path: str, process: str | None, progress: Progress | None, most: int | None
     ) -> None:
-        self._database, self._size, self._progress, self._most = database, size, progress, most
-        self._columns = Columns(Damage())
-        self._process = process
+        self._database, self._progress, self._most = database, progress, most
+        self._columns, self._size = Columns(Damage()), Path(path).stat().st_size
+        self._process = None if process is None else int(process)
         self._total = database.total(_LARGE_TABLES)
 
-    def trace(self) -> Trace:
+    def trace(self, name: str, notes: Iterable[str] = ()) -> Trace:
         database, columns = self._database, self._columns
         processes = Processes(database, columns, self._process)
         activities = Activities(database, columns, processes, self._read)
@@ -66,9 +90,8 @@ class _ExportReader:
         unlinked = columns.finish()
         if database.damaged:
             columns.damage.notes.append(UNFINISHED)
-        name = database.name if self._process is None else f"{database.name}/{self._process}"
         info = trace_info(metadata_of(database), name, self._size, unlinked)
-        notes = notes_of(database, ops.ops, lines)
+        notes = [*notes, *notes_of(database, ops.ops, lines)]
         return with_named_steps(
             linked_trace(replace(info, warnings=(*info.warnings, *notes)), unlinked, columns.damage)
         )

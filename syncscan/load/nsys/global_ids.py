@@ -6,13 +6,14 @@ host. A process's global id is the same with no thread (User Guide, "Serialized 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from syncscan.load.columns import Columns
 from syncscan.load.nsys.database import Database, text
-from syncscan.model.arrays import Int32, Int64, distinct
+from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import NONE
 
 _BITS = 24
@@ -110,10 +111,11 @@ def _names_of_threads(database: Database) -> Mapping[int, str]:
     return {thread: text(texts.get(name)) for thread, name in threads.items()}
 
 
-def launching(database: Database) -> list[int]:
-    """Return the pids of the processes that started device work."""
-    pids: set[int] = set()
+def launching(database: Database) -> list[str]:
+    """Return the pids of the processes that started device work, those that started most first."""
+    launched: Counter[int] = Counter()
     for table in DEVICE_TABLES:
         for (ids,) in database.numbers(f"CUPTI_ACTIVITY_KIND_{table}", ["globalPid"]):
-            pids.update((distinct(ids[ids != NONE]) >> _BITS & _LOW).tolist())
-    return sorted(pids)
+            every, counts = np.unique(ids[ids != NONE] >> _BITS & _LOW, return_counts=True)
+            launched.update(dict(zip(every.tolist(), counts.tolist(), strict=True)))
+    return [str(pid) for pid, _ in sorted(launched.items(), key=lambda one: (-one[1], one[0]))]

@@ -173,7 +173,7 @@ def test_a_process_is_chosen_as_in_merged_traces(tmp_path: Path) -> None:
     """Both count their launches from one and use stream 7 of device 0; nothing is mixed up."""
     path = two_ranks().save(tmp_path / "report.sqlite")
     both = analyze(path)
-    assert both.integrity.lacks[0].sentence.startswith("The trace holds 2 processes: this report covers process 20")
+    assert both.warnings[0].startswith("The trace holds 2 processes: this report covers process 20 only")
     assert len(both.trace.steps) == 4
     other = analyze(path, process="21")
     assert (len(other.trace.steps), len(other.trace.device_rows)) == (3, 6)
