@@ -142,6 +142,29 @@ class SourceTree:
             scope = self.scope_of(scope)
         return scope
 
+    @cached_property
+    def _defined(self) -> dict[str, list[Function | ast.ClassDef]]:
+        defined = defaultdict(list)
+        for node in self.nodes:
+            if isinstance(node, Function | ast.ClassDef):
+                defined[node.name].append(node)
+        return defined
+
+    def classes(self, name: str) -> list[ast.ClassDef]:
+        """Return the classes of this name, also where it is written with its module's."""
+        return [node for node in self._defined[name.rpartition(".")[2]] if isinstance(node, ast.ClassDef)]
+
+    def definitions(self, name: ast.Name) -> list[Function | ast.ClassDef]:
+        """Return the functions and classes that a name stands for, if it never stands for anything else."""
+        home = self.home_of(name)
+        defined = (n for n in self._defined[name.id] if self.class_of(n) is None and self.scope_of(n) is home)
+        return list(defined) if not self.stores(name) else []
+
+    def is_called(self, node: ast.AST) -> bool:
+        """Return whether an expression is what a call calls."""
+        call = self.parents.get(node)
+        return isinstance(call, ast.Call) and call.func is node
+
     def class_of(self, function: ast.AST) -> ast.ClassDef | None:
         parent = self.parents.get(function)
         return parent if isinstance(parent, ast.ClassDef) else None
@@ -216,6 +239,11 @@ class SourceTree:
 
     def declares_global(self, scope: Scope, name: str) -> bool:
         return scope is self.tree or name in self._declared[scope, ast.Global]
+
+    def is_free(self, name: ast.Name) -> bool:
+        """Return whether nothing in the file binds what a name stands for, so that it is Python's own."""
+        home = self.home_of(name)
+        return home is self.tree and name.id not in self._bound[home]
 
     def is_new(self, name: str) -> bool:
         """Return whether no node of the file has this name."""

@@ -137,12 +137,7 @@ def _converts(file: File, call: ast.Call) -> bool:
     if form := matched("$text.format(...)", call):
         return file.types(form.text) == {"str"}
     name = call.func
-    return isinstance(name, ast.Name) and name.id in _CONVERSIONS and _is_builtin(file, name)
-
-
-def _is_builtin(file: File, name: ast.Name) -> bool:
-    named = (getattr(n, "asname", None) or getattr(n, "name", None) for n in file.nodes)
-    return not file.stores(name) and name.id not in named
+    return isinstance(name, ast.Name) and name.id in _CONVERSIONS and file.is_free(name)
 
 
 def _gives_the_same(file: File, statement: ast.Assign, branch: ast.If) -> bool:
@@ -168,8 +163,7 @@ def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
     if types and types <= {"int", "float", "bool", "str"}:
         return all(file.scope_of(n) is file.scope_of(leaf) for n in stores)
     if not file.tensors(leaf):
-        call = file.parents[leaf]
-        return types == {"module"} or (isinstance(call, ast.Call) and call.func is leaf and _is_builtin(file, leaf))
+        return types == {"module"} or (file.is_called(leaf) and file.is_free(leaf))
     inside = bool(stores) and all(file.within(n, loop) for n in stores)
     return inside and not any(t.leaf and t.grad for t in file.tensors(leaf)) and not file.seen(leaf).version
 
