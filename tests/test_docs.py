@@ -325,7 +325,10 @@ def test_an_example_follows_its_schema(path: Path) -> None:
 OTHERS = {
     "--pipeline",
     "--source-only",
+    "--pytorch",
+    "--type",
     "--store",
+    "--hf-token",
     "--summary",
     "--rule",
     "--raw",

@@ -24,6 +24,10 @@ ENGINE_SHARE = 0.3
 """Least share of engine ranges among the outermost ranges of an autograd thread; FSDP and DDP run other ranges there. A
 choice: of 141 such threads in our recordings, known by name, the lowest share is 0.52 (DDP)."""
 
+BUSIER = 4
+"""How many times as many calls as the program's thread autograd's may make: a backward pass has about twice those of
+its forward pass. A choice."""
+
 
 @once
 def autograd_tracks(trace: Trace) -> Bool:
@@ -69,7 +73,8 @@ def program_track(trace: Trace, tracks: Int64) -> int:
     """Return the program's thread among the threads of these calls: the one with most calls; NONE without calls.
 
     Threads of autograd and of services count only if there is no other. A thread that runs an optimizer comes before
-    those that don't, such as one that fetches batches ahead.
+    those that don't, such as one that fetches batches ahead; and a process's first thread before others that make up to
+    `BUSIER` as many calls, as autograd's do, which only a name or a range tells.
     """
     if not len(tracks):
         return NONE
@@ -77,7 +82,10 @@ def program_track(trace: Trace, tracks: Int64) -> int:
     foreign = autograd_tracks(trace) | np.array([is_service_thread(t.thread) for t in trace.tracks], np.bool_)
     optimizes = np.zeros(len(counts), np.bool_)
     optimizes[trace.slices.track[trace.where(is_optimizer, *HOST)]] = True
-    ranked = sorted(distinct(tracks).tolist(), key=lambda t: (foreign[t], not optimizes[t], -counts[t], t))
+    first = np.array([track.tid == track.pid for track in trace.tracks], np.bool_) & (counts * BUSIER >= counts.max())
+    ranked = sorted(
+        distinct(tracks).tolist(), key=lambda t: (foreign[t], not optimizes[t], not first[t], -counts[t], t)
+    )
     return int(ranked[0])
 
 

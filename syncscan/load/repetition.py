@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -95,13 +95,30 @@ def _middle(trace: Trace, calls: Int64) -> int:
 
 
 def _lengths(codes: Int64, middle: int) -> list[int]:
-    """Return the possible lengths of the sequence, ascending: distances of the middle call to equal ones."""
+    """Return the possible lengths of the sequence, ascending: distances of the middle call to equal ones.
+
+    In a long loop of equal calls there are too many, so those of the rarest call of the middle half count too.
+    """
+    of_middle, of_rarest = (_distances(codes, at) for at in (middle, _rarest(codes, middle)))
+    return sorted({*itertools.islice(of_middle, _CANDIDATES), *itertools.islice(of_rarest, _CANDIDATES)})
+
+
+def _distances(codes: Int64, at: int) -> Iterator[int]:
+    """Yield the distances of a call to equal ones, ascending, that may be the length of a repeated sequence."""
     most = len(codes) // LEAST
-    if not most:
-        return []
-    apart = np.abs(np.flatnonzero(codes == codes[middle]) - middle)
-    candidates = distinct(apart[(apart > 0) & (apart <= most)])
-    return list(itertools.islice((n for n in candidates.tolist() if _alike(codes, middle, n)), _CANDIDATES))
+    if most:
+        apart = np.abs(np.flatnonzero(codes == codes[at]) - at)
+        candidates = distinct(apart[(apart > 0) & (apart <= most)])
+        yield from (length for length in candidates.tolist() if _alike(codes, at, length))
+
+
+def _rarest(codes: Int64, middle: int) -> int:
+    """Return the call nearest to the middle of those in the middle half that occur least, but `LEAST` times."""
+    counts = np.bincount(codes, minlength=1)[codes]
+    half = np.arange(len(codes) // 4, len(codes) - len(codes) // 4)
+    half = half[counts[half] >= LEAST]
+    rarest = half[counts[half] == counts[half].min()] if len(half) else half
+    return int(rarest[np.argmin(np.abs(rarest - middle))]) if len(rarest) else middle
 
 
 def _alike(codes: Int64, middle: int, length: int) -> bool:

@@ -157,6 +157,32 @@ def test_a_part_of_a_step_is_none(tmp_path: Path) -> None:
     assert trace.steps_found.by is FoundBy.REPETITION
 
 
+def test_what_repeats_is_found_among_many_equal_calls(tmp_path: Path) -> None:
+    """Without ranges, a hundred equal launches look like a hundred rounds."""
+    export = Export()
+    for number in range(3):
+        for launch in range(100):
+            at = number * 2000 + launch * 10
+            export.kernel(export.call("cudaLaunchKernel_v7000", at), at + 8, 5)
+        copy = export.call("cudaMemcpyAsync_v3020", number * 2000 + 1010)
+        export.copy(copy, number * 2000 + 1012, 2, copyKind=DTOH, srcKind=DEVICE, dstKind=PAGEABLE)
+        export.call("cudaStreamSynchronize_v3020", number * 2000 + 1020, 100)
+    assert read(export, tmp_path).steps_found.calls == 102
+
+
+def test_steps_are_those_of_the_first_thread(tmp_path: Path) -> None:
+    """Another one, autograd's, launches twice as much, and nothing names it."""
+    export = Export()
+    for number in range(4):
+        for launch in range(6):
+            at = number * 1000 + launch * 100
+            call = export.call("cudaLaunchKernel_v7000", at, tid=10 if launch < 2 else 99)
+            export.kernel(call, at + 10, 20 + launch)
+    trace = read(export, tmp_path)
+    assert trace.steps_found.by is FoundBy.REPETITION
+    assert {trace.tracks[step.track].tid for step in trace.steps} == {"10"}
+
+
 def two_ranks() -> Export:
     export = steps(4, pid=20)
     one = steps(3, pid=21)
