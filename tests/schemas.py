@@ -117,7 +117,7 @@ def _attribute_docstrings(cls: type) -> dict[str, str]:
 def _leave_out(part: dict[str, Any], keys: Iterable[str]) -> None:
     for key in keys if part else ():
         del part["properties"][key]
-        part["required"].remove(key)
+        part["required"] = [name for name in part["required"] if name != key]
 
 
 def _used(part: Any, definitions: dict[str, Any], used: set[str]) -> set[str]:

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
-from syncscan.fleet.saved import SCHEMA
-from syncscan.fleet.saved import document as job_of
+from syncscan.fleet.saved import SCHEMA, without_replay
 from syncscan.model.fleet import Fleet
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document
 from syncscan.report.fleet_story import FleetStory, HolderText, story_of
 from syncscan.version import __version__
-
-
-class HolderDocument(Struct, frozen=True):
-    """A rank that delays the others."""
-
-    rank: int
-    late: str
-    steps: int
-    cause: str | None
-    why: str
 
 
 class JobRemedyDocument(Struct, frozen=True):
@@ -40,7 +27,7 @@ class FleetSaid(Struct, frozen=True):
     verdict: str
     reason: str
     summary: str
-    holders: tuple[HolderDocument, ...]
+    holders: tuple[HolderText, ...]
     remedies: tuple[JobRemedyDocument, ...]
     then: tuple[str, ...]
     single_traces_get_wrong: tuple[str, ...]
@@ -51,12 +38,6 @@ class FleetDocument(Document, frozen=True):
     """The whole analysis of a job."""
 
     said: FleetSaid
-    job: Any
-
-
-class WholeFleetDocument(FleetDocument, frozen=True):
-    """With the job's own type, for the schema; the document leaves out what only a replay needs."""
-
     job: Fleet
 
 
@@ -66,7 +47,9 @@ def render(fleet: Fleet) -> str:
 
 
 def document(fleet: Fleet) -> FleetDocument:
-    return FleetDocument(schema=SCHEMA, syncscan=__version__, said=_sentences(story_of(fleet)), job=job_of(fleet))
+    return FleetDocument(
+        schema=SCHEMA, syncscan=__version__, said=_sentences(story_of(fleet)), job=without_replay(fleet)
+    )
 
 
 def _sentences(story: FleetStory) -> FleetSaid:
@@ -74,17 +57,11 @@ def _sentences(story: FleetStory) -> FleetSaid:
         verdict=story.verdict,
         reason=story.reason,
         summary=story.summary,
-        holders=tuple(_holder(holder) for holder in story.holders),
+        holders=story.holders,
         remedies=tuple(
             JobRemedyDocument(holder.of.id, holder.saves, holder.doubt, holder.on) for holder in story.remedies
         ),
         then=story.then,
         single_traces_get_wrong=story.wrong,
         missing=story.missing,
-    )
-
-
-def _holder(holder: HolderText) -> HolderDocument:
-    return HolderDocument(
-        holder.rank, holder.late, holder.steps, holder.cause.value if holder.cause else None, holder.why
     )

@@ -8,7 +8,7 @@ ROOM = Room(
     readers=frozenset({"fleet"}),
     schemas={
         "fleet": Schema(
-            "syncscan.fleet.document:WholeFleetDocument",
+            "syncscan.fleet.document:FleetDocument",
             0,
             "`fleet --format json`: the analysis of a job with several ranks.",
             left_out={"RankAnalysis": ("collectives", "graph")},

@@ -1,6 +1,6 @@
 """Convert a Fleet to the document of its JSON report and back; `check` and `diff` read it in place of all traces.
 
-The document leaves out data that only a replay needs: each rank's collectives and program.
+The document leaves out data that only a replay needs.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.model.fleet import Fleet
 
@@ -16,7 +17,6 @@ SCHEMA = "syncscan.fleet/2"
 _NAME = re.compile(r".+\.fleet\.json", re.IGNORECASE)
 LONGEST_US = 1e15
 """Longest accepted time of a job, thirty years: sums of accepted times stay exact enough."""
-_LEFT_OUT: dict[str, Any] = {"collectives": [], "graph": None}
 
 
 class _Document(msgspec.Struct):
@@ -31,12 +31,10 @@ def named_as_fleet(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def document(fleet: Fleet) -> dict[str, Any]:
-    """Return the job as plain dicts and lists, field by field as in `model.fleet` and `model.rank`."""
-    job: dict[str, Any] = msgspec.to_builtins(fleet)
-    for rank in job["ranks"]:
-        rank["of"] = {name: value for name, value in rank["of"].items() if name not in _LEFT_OUT}
-    return job
+def without_replay(fleet: Fleet) -> Fleet:
+    """Return the job without each rank's collectives and program."""
+    ranks = (replace(rank, of=replace(rank.of, collectives=(), graph=None)) for rank in fleet.ranks)
+    return replace(fleet, ranks=tuple(ranks))
 
 
 def fleet_of(text: bytes) -> Fleet:
@@ -46,9 +44,6 @@ def fleet_of(text: bytes) -> Fleet:
         raise ValueError(f"its schema is {head.schema!r}, not {SCHEMA!r}")
     job = msgspec.json.decode(head.job)
     _refuse_endless(job)
-    for rank in job["ranks"] if isinstance(job, dict) and isinstance(job.get("ranks"), list) else ():
-        if isinstance(rank, dict) and isinstance(rank.get("of"), dict):
-            rank["of"] |= _LEFT_OUT
     return msgspec.convert(job, type=Fleet)
 
 

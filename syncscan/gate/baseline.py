@@ -81,8 +81,8 @@ def read_baseline(path: Path) -> Baseline:
 def baseline_of(checked: Iterable[Analysis | Fleet], verdicts: Iterable[CheckVerdict] = ()) -> Baseline:
     """Return a baseline of all syncs and races in these but those that the verdicts, made without one, exempt."""
     checked, verdicts = tuple(checked), tuple(verdicts)
-    exempt = {e.finding.id for verdict in verdicts for e in verdict.exempt}
-    exempt_races = {e.race.id for verdict in verdicts for e in verdict.exempt_races}
+    exempt = {e.of.id for verdict in verdicts for e in verdict.exempt}
+    exempt_races = {e.of.id for verdict in verdicts for e in verdict.exempt_races}
     entries: dict[Key, Entry] = {}
     for state in map(state_of, checked):
         for key, site in state.sites.items():

@@ -105,7 +105,7 @@ def render(verdicts: Sequence[CheckVerdict], rules_from: str) -> str:
 
 
 def _verdict(verdict: CheckVerdict) -> VerdictDocument:
-    exempt = (ExemptFinding(**asdict(_finding(e.finding)), by=e.by, reason=e.reason) for e in verdict.exempt)
+    exempt = (ExemptFinding(**asdict(_finding(e.of)), by=e.by, reason=e.reason) for e in verdict.exempt)
     return written(
         VerdictDocument,
         verdict,
@@ -113,7 +113,7 @@ def _verdict(verdict: CheckVerdict) -> VerdictDocument:
         counted=tuple(_finding(f) for f in verdict.counted),
         exempt=tuple(exempt),
         notes=verdict.all_notes,
-        exempt_races=tuple(ExemptRaceDocument(e.race.id, e.by, e.reason) for e in verdict.exempt_races),
+        exempt_races=tuple(ExemptRaceDocument(e.of.id, e.by, e.reason) for e in verdict.exempt_races),
     )
 
 

@@ -29,10 +29,10 @@ def blocks(verdicts: Sequence[CheckVerdict], rules_from: str) -> Iterator[Block]
         yield Heading((state, f": {name}, {summary(verdict, rules_from)}"), 1)
         yield from _violations(verdict)
         for exempt in verdict.exempt[:SHOWN]:
-            sync = _line(exempt.finding, verdict.waits_withheld)
+            sync = _line(exempt.of, verdict.waits_withheld)
             yield Sentence(f"allowed: {sync} ({exempt.by.value}: {exempt.reason})", "dim")
         for known in verdict.exempt_races[:SHOWN]:
-            yield Sentence(f"allowed: {lines(known.race)} ({known.by.value}: {known.reason})", "dim")
+            yield Sentence(f"allowed: {lines(known.of)} ({known.by.value}: {known.reason})", "dim")
         yield from notes(verdict.all_notes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.gate.verdict import Allowance, Limit, Rules
@@ -47,20 +47,11 @@ class _Limit(_Limits, rename="kebab", kw_only=True):
     owner: str = ""
 
 
-class _Allow(msgspec.Struct, rename="kebab", kw_only=True):
-    reason: str = ""
-    rule: str = ""
-    scope: str = ""
-    op: str = ""
-    line: str = ""
-    expires: datetime.date | None = None
-
-
 class _Table(_Limits, rename="kebab", kw_only=True):
     races: Number | None = None
     baseline: str = ""
     limit: list[_Limit] = []
-    allow: list[_Allow] = []
+    allow: list[Allowance] = []
 
 
 def found_from(folder: Path) -> Path | None:
@@ -79,7 +70,7 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
         raise UsageError(f"{path} has no [tool.syncscan].", "Add one, or give limits as options.")
     location = f"{path}: [tool.syncscan]"
     _only_known(table, _Table, location)
-    for name, kind in (("limit", _Limit), ("allow", _Allow)):
+    for name, kind in (("limit", _Limit), ("allow", Allowance)):
         entries = table.get(name)
         for entry in entries if isinstance(entries, list) else ():
             _only_known(entry, kind, f"{path}: [[tool.syncscan.{name}]]")
@@ -175,15 +166,13 @@ def _scoped(read: _Limit, location: str, known_rules: Sequence[str]) -> Limit:
     return _limit(read, location, by, glob)
 
 
-def _allowance(read: _Allow, location: str, known_rules: Sequence[str]) -> Allowance:
+def _allowance(read: Allowance, location: str, known_rules: Sequence[str]) -> Allowance:
     if not read.reason.strip():
         raise UsageError(f"{location} has no reason.", "Say why the sync may stay: reason = '…'.")
     if not (read.rule or read.scope or read.op or read.line):
         raise UsageError(f"{location} has no selector.", "Add a rule, scope, op or line.")
     _known("rule", read.rule, location, known_rules)
-    return Allowance(
-        rule=read.rule, scope=read.scope, op=read.op, line=read.line, reason=read.reason.strip(), expires=read.expires
-    )
+    return replace(read, reason=read.reason.strip())
 
 
 def _known(by: str, glob: str, where: str, known_rules: Sequence[str]) -> None:

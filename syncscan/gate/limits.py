@@ -6,16 +6,15 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-import msgspec
 from msgspec.structs import replace
 
 from syncscan.attribute import SourceFiles, source_files
 from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import EMPTY, Baseline, Entry, known_by
 from syncscan.gate.jobs import state_of
-from syncscan.gate.races import check_races, is_of_races
+from syncscan.gate.races import is_of_races, sort_out_races, too_many_races
 from syncscan.gate.state import HAIR, State
-from syncscan.gate.verdict import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
+from syncscan.gate.verdict import Allowance, By, CheckVerdict, Exempt, Limit, Rules, SortedOut, Violation
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
@@ -58,11 +57,11 @@ def judge(
     verdict = _check(state_of(checked), rules, baseline, comments, today)
     if isinstance(checked, Fleet):
         return verdict
-    races = check_races(checked, rules, baseline, comments, today)
+    races = sort_out_races(checked, rules, baseline, comments, today)
     met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(checked.trace))
     return replace(
         verdict,
-        violations=(*verdict.violations, *races.violations),
+        violations=(*verdict.violations, *too_many_races(rules, races.counted)),
         notes=(*verdict.notes, *races.notes),
         unused=(*verdict.unused, *races.unused),
         stale=tuple(stale),
@@ -91,28 +90,19 @@ def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, to
     )
 
 
-class SortedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings that count for limits, and those that don't."""
-
-    counted: tuple[Finding, ...]
-    exempt: tuple[Exempt, ...]
-    notes: tuple[str, ...]
-    unused: tuple[str, ...]
-
-
 def sort_out(
     findings: Sequence[Finding],
     rules: Rules,
     baseline_reasons: Mapping[str, str],
     comments: Written,
     today: datetime.date,
-) -> SortedOut:
+) -> SortedOut[Finding]:
     """Separate findings that count from those exempt by the allow-list, a comment or the baseline.
 
     Findings that are meant neither count nor are exempt. An exception counts up to the day on which it expires.
     """
     used: set[int] = set()
-    exempt: list[Exempt] = []
+    exempt: list[Exempt[Finding]] = []
     counted: list[Finding] = []
     notes: list[str] = []
     for finding in findings:
@@ -121,11 +111,11 @@ def sort_out(
             continue
         listed = _matching_allowance(finding, rules.allowed, today, used)
         if listed:
-            exempt.append(Exempt(finding=finding, by=By.ALLOW_LIST, reason=listed.reason))
+            exempt.append(Exempt(finding, By.ALLOW_LIST, listed.reason))
         elif written and written.allows(finding.rule):
-            exempt.append(Exempt(finding=finding, by=By.COMMENT, reason=written.reason))
+            exempt.append(Exempt(finding, By.COMMENT, written.reason))
         elif finding.id in baseline_reasons:
-            exempt.append(Exempt(finding=finding, by=By.BASELINE, reason=baseline_reasons[finding.id]))
+            exempt.append(Exempt(finding, By.BASELINE, baseline_reasons[finding.id]))
         else:
             counted.append(finding)
             notes += _why_not(finding, written)

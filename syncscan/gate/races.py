@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import msgspec
-
 from syncscan.gate.baseline import Baseline
-from syncscan.gate.verdict import Allowance, By, ExemptRace, Limit, Rules, Violation
+from syncscan.gate.verdict import Allowance, By, Exempt, Limit, Rules, SortedOut, Violation
 from syncscan.gate.written import Written
 from syncscan.model.analysis import Analysis
 from syncscan.model.race import Race, RaceKind, RaceLine
@@ -23,24 +21,14 @@ NOT_SEEN = (
 )
 
 
-class CheckedRaces(msgspec.Struct, frozen=True, kw_only=True):
-    """Races that count, those that don't, and whether there are too many."""
-
-    violations: tuple[Violation, ...] = ()
-    counted: tuple[Race, ...] = ()
-    exempt: tuple[ExemptRace, ...] = ()
-    notes: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-
-
-def check_races(
+def sort_out_races(
     analysis: Analysis, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date
-) -> CheckedRaces:
-    """Check the races of one dry run; a recording has none, which is said where races are limited."""
+) -> SortedOut[Race]:
+    """Separate the races of one dry run that count; a recording has none, which is said where races are limited."""
     if not analysis.trace.info.capture.pretended:
-        return CheckedRaces(notes=(NOT_SEEN,) if rules.races is not None else ())
+        return SortedOut(notes=(NOT_SEEN,) if rules.races is not None else ())
     counted: list[Race] = []
-    exempt: list[ExemptRace] = []
+    exempt: list[Exempt[Race]] = []
     used: set[int] = set()
     baseline_ids = {race.id for race in baseline.races}
     paths = _paths(analysis)
@@ -50,15 +38,14 @@ def check_races(
         used.update(listed)
         valid = [rules.allowed[n] for n in listed if _counts(rules.allowed[n], today)]
         if valid:
-            exempt.append(ExemptRace(race=race, by=By.ALLOW_LIST, reason=valid[0].reason))
+            exempt.append(Exempt(race, By.ALLOW_LIST, valid[0].reason))
         elif written is not None and written.allows(race.kind.value):
-            exempt.append(ExemptRace(race=race, by=By.COMMENT, reason=written.reason))
+            exempt.append(Exempt(race, By.COMMENT, written.reason))
         elif race.id in baseline_ids:
-            exempt.append(ExemptRace(race=race, by=By.BASELINE, reason="known before"))
+            exempt.append(Exempt(race, By.BASELINE, "known before"))
         else:
             counted.append(race)
-    return CheckedRaces(
-        violations=tuple(_violations(rules, counted)),
+    return SortedOut(
         counted=tuple(counted),
         exempt=tuple(exempt),
         unused=(*_unused(rules.allowed, used, today), *_gone(analysis.races, baseline)),
@@ -81,7 +68,8 @@ def is_of_races(entry: Allowance) -> bool:
     return entry.rule in KINDS
 
 
-def _violations(rules: Rules, counted: Sequence[Race]) -> Iterator[Violation]:
+def too_many_races(rules: Rules, counted: Sequence[Race]) -> Iterator[Violation]:
+    """Yield the violation of a project's limit on races."""
     most = 0 if rules.races is None and not rules.limits else rules.races
     if most is not None and len(counted) > most:
         races, are = "race" if len(counted) == 1 else "races", "is" if most == 1 else "are"

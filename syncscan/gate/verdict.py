@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -39,7 +40,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     op: str = ""
     line: str = ""
     """`FILE:LINE`, with the file as in the report or any end of its path; without `:LINE`, any line of it."""
-    reason: str
+    reason: str = ""
     expires: datetime.date | None = None
     """The last day on which it applies."""
 
@@ -70,20 +71,24 @@ class By(str, enum.Enum):
     BASELINE = "baseline"
 
 
-class Exempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that no limit counts, and why."""
+Checked = TypeVar("Checked", Finding, Race)
 
-    finding: Finding
+
+class Exempt(msgspec.Struct, Generic[Checked], frozen=True):
+    """A finding or race that no limit counts, and why."""
+
+    of: Checked
     by: By
     reason: str
 
 
-class ExemptRace(msgspec.Struct, frozen=True, kw_only=True):
-    """A race that no limit counts, and why."""
+class SortedOut(msgspec.Struct, Generic[Checked], frozen=True, kw_only=True):
+    """Findings or races that count for limits, those that don't, and what is to be done about exceptions."""
 
-    race: Race
-    by: By
-    reason: str
+    counted: tuple[Checked, ...] = ()
+    exempt: tuple[Exempt[Checked], ...] = ()
+    notes: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +107,7 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     violations: tuple[Violation, ...]
     counted: tuple[Finding, ...]
     """Findings that were checked against the limits."""
-    exempt: tuple[Exempt, ...]
+    exempt: tuple[Exempt[Finding], ...]
     notes: tuple[str, ...]
     """Further actions: expired entries, comments that allow nothing."""
     unused: tuple[str, ...] = ()
@@ -113,7 +118,7 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Notes that other such comments would cause."""
     races: tuple[Race, ...] = ()
     """Races of a dry run that were checked against their limit."""
-    exempt_races: tuple[ExemptRace, ...] = ()
+    exempt_races: tuple[Exempt[Race], ...] = ()
     step_us: float = 0.0
     """The recording's step, of which gains are a part; 0 for a job."""
     waits_withheld: bool = False

@@ -21,7 +21,7 @@ from syncscan.load.memory_check import EVENT_BYTES
 from syncscan.model.arrays import distinct
 from syncscan.model.process_group import group_of
 from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
-from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
+from syncscan.model.trace import NONE, Category, Flows, Trace, Vendor
 
 _NAME = re.compile(r".+\.syncscan\.json(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
 _BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"syncscan\.')
@@ -144,7 +144,7 @@ def _unlinked(saved: SavedTrace) -> Unlinked:
     flows = _columns(saved, saved.flows, _FLOW_TYPES)
     return Unlinked(
         strings=saved.strings,
-        tracks=[Track(t.pid, t.tid, t.process, t.thread) for t in saved.tracks],
+        tracks=list(saved.tracks),
         slices=slices,
         frames=frames,
         flows=Flows(**flows),

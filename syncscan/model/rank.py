@@ -145,7 +145,7 @@ class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Amount of work that the slowdown was measured on."""
 
 
-class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """One rank of a job: the results of its own trace, and the data that joins it with others."""
 
     syncscan: str
@@ -173,8 +173,8 @@ class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     bound: str
     reason: str
     findings: tuple[FindingFacts, ...]
-    collectives: tuple[RankCollective, ...]
-    graph: RankGraph | None
+    collectives: tuple[RankCollective, ...] = ()
+    graph: RankGraph | None = None
     """Replayable programs; None where nothing can be replayed."""
     warnings: tuple[str, ...] = ()
 

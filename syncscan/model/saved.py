@@ -31,8 +31,11 @@ class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, bytes]
 
 
-class SavedTrack(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A saved `Track`."""
+class Track(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A row of a trace viewer: a host thread, or a stream of a device.
+
+    `pid` and `tid` are text, because traces write both numbers and words there.
+    """
 
     pid: str
     tid: str
@@ -51,7 +54,7 @@ class SavedTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     warnings: tuple[str, ...]
     metadata: dict[str, Any]
     strings: tuple[str, ...]
-    tracks: tuple[SavedTrack, ...]
+    tracks: tuple[Track, ...]
     slices: Packed
     frames: Packed
     flows: Packed

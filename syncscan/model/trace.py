@@ -16,6 +16,7 @@ from syncscan.model.caching import Caching
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.interval import cover_of
 from syncscan.model.saved import StoredContext
+from syncscan.model.saved import Track as Track
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
 
@@ -72,18 +73,6 @@ class Vendor(str, enum.Enum):
     XPU = "xpu"
     MTIA = "mtia"
     NONE = "none"
-
-
-class Track(msgspec.Struct, frozen=True):
-    """A row of a trace viewer: a host thread, or a stream of a device.
-
-    `pid` and `tid` are text, because traces write both numbers and words there.
-    """
-
-    pid: str
-    tid: str
-    process: str = ""
-    thread: str = ""
 
 
 class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):

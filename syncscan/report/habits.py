@@ -19,14 +19,6 @@ SHOWN_PARTS = 4
 TITLE = "Other costs"
 
 
-class SplitText(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that prevents a single CUDA graph for the step."""
-
-    text: str
-    finding: int | None
-    """Index of the finding that it is, or None."""
-
-
 class HabitText(msgspec.Struct, frozen=True, kw_only=True):
     """A habit in words; names are as recorded, unescaped."""
 
@@ -43,7 +35,8 @@ class HabitText(msgspec.Struct, frozen=True, kw_only=True):
     doubt: str
     """Range of the gain; empty where there is no doubt."""
     evidence: str
-    splits: tuple[SplitText, ...]
+    splits: tuple[str, ...]
+    """What prevents a single CUDA graph for the step."""
     why: str
     fix: str
     when_fine: str
@@ -55,11 +48,10 @@ class HabitText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe(analysis: Analysis, step_us: float) -> tuple[HabitText, ...]:
-    numbers = {f.id: number for number, f in enumerate(analysis.findings)}
-    return tuple(_habit_text(habit, step_us, numbers) for habit in analysis.shown.habits)
+    return tuple(_habit_text(habit, step_us) for habit in analysis.shown.habits)
 
 
-def _habit_text(habit: Habit, step_us: float, numbers: dict[str, int]) -> HabitText:
+def _habit_text(habit: Habit, step_us: float) -> HabitText:
     advice, gain = habit.advice, habit.gain
     return HabitText(
         id=habit.id,
@@ -75,7 +67,7 @@ def _habit_text(habit: Habit, step_us: float, numbers: dict[str, int]) -> HabitT
         if gain.basis is Basis.UPPER_BOUND
         else spread(gain.range_us, step_us),
         evidence="; ".join(habit.evidence),
-        splits=tuple(SplitText(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),
+        splits=tuple(map(_split, habit.splits)),
         why=advice.why,
         fix=advice.fix,
         when_fine=advice.when_fine,
@@ -96,7 +88,7 @@ def facts(habit: HabitText) -> list[tuple[str, str]]:
 def graphs(habit: HabitText, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
     """Yield what separates the CUDA graphs that can hold a step's launches, with its label."""
     if habit.splits:
-        yield "prevents a single graph", _list_text([split.text for split in habit.splits], most)
+        yield "prevents a single graph", _list_text(habit.splits, most)
 
 
 def _list_text(names: Sequence[str], most: int) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import strict_value
-from syncscan.model.saved import Asked, Saved, SavedTrace, SavedTrack, packed
+from syncscan.model.saved import Asked, Saved, SavedTrace, packed
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Flows, Frames, Slices, Trace
 
@@ -56,7 +56,7 @@ def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
         warnings=strict_value(info.warnings),
         metadata=strict_value(dict(info.metadata)),
         strings=trace.strings,
-        tracks=tuple(SavedTrack(t.pid, t.tid, t.process, t.thread) for t in trace.tracks),
+        tracks=tuple(trace.tracks),
         slices=packed({name: column for name, column in _columns(trace.slices) if name != "parent"}, level),
         frames=packed(dict(_columns(trace.drawn_frames)), level),
         flows=packed(dict(_columns(trace.flows)), level),

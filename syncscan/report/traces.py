@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-import msgspec
-
 from syncscan.model.analysis import Analysis
 from syncscan.report import remedies
 from syncscan.report.blocks import Block, Grid, GridColumn, Heading, Span, Stacked, Words, code
@@ -18,46 +16,35 @@ _SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.(gz|zst|xz|bz2))?$")
 """Common suffix of trace file names."""
 
 
-class TraceRow(msgspec.Struct, frozen=True):
-    trace: str
-    step: str
-    """Step time, without the profiler where known."""
-    bound: str
-    syncs: str
-    """Syncs per step."""
-    recoverable: str
-    """Saving of all syncs together; a dash where unknown."""
-    first: str
-    """The first thing to change, or why the trace can't be read."""
+Row = tuple[Words | Stacked, ...]
+"""Cells of a trace: step, bound, syncs per step, saving of all syncs together, and below its name what to change."""
 
 
-def row(analysis: Analysis) -> TraceRow:
-    """Return the table row of a trace, whatever its view hides."""
+def row(analysis: Analysis) -> Row:
+    """Return the table row of a trace, whatever its view hides; its step is without the profiler where known."""
     step, entries = analysis.step, remedies.describe(analysis)
     often = sum(f.per_step for f in real(analysis.findings))
-    us = step.recoverable_us
-    part = f" ({percent(us, replayed(step))})" if us is not None and measurable(us, replayed(step)) else ""
-    return TraceRow(
-        trace=_name(analysis.trace.info.path),
-        step=duration(replayed(step)),
-        bound=step.bound.value,
-        syncs=f"{often:.3g}",
-        recoverable="–"
-        if us is None or not often
-        else f"{saving(us, replayed(step), step.recoverable_range_us)}{part}",
-        first=f"{entries[0].saves}: {entries[0].what}" if entries else "nothing",
-    )
+    whole, us = replayed(step), step.recoverable_us
+    part = f" ({percent(us, whole)})" if us is not None and measurable(us, whole) else ""
+    gain = "–" if us is None or not often else f"{saving(us, whole, step.recoverable_range_us)}{part}"
+    first = f"{entries[0].saves}: {entries[0].what}" if entries else "nothing"
+    return duration(whole), step.bound.value, f"{often:.3g}", gain, _named(analysis.trace.info.path, first)
 
 
-def unread(path: str, why: str) -> TraceRow:
-    return TraceRow(_name(path), "–", "–", "–", "–", why)
+def unread(path: str, why: str) -> Row:
+    """Return the row of a trace that can't be read, and why."""
+    return "–", "–", "–", "–", _named(path, why)
+
+
+def _named(path: str, below: str) -> Stacked:
+    return Stacked((code(_name(path)), Span(below, "dim")))
 
 
 def _name(path: str) -> str:
     return _SUFFIX.sub("", PurePath(path).name) or path
 
 
-def blocks(rows: Sequence[TraceRow]) -> Iterator[Block]:
+def blocks(rows: Sequence[Row]) -> Iterator[Block]:
     """Yield the table, two lines per trace: its name, and what to change first."""
     yield Heading(f"{len(rows)} traces", 1)
     columns = (
@@ -67,9 +54,4 @@ def blocks(rows: Sequence[TraceRow]) -> Iterator[Block]:
         GridColumn("recoverable", right=True),
         GridColumn("trace, and what to change first"),
     )
-    yield Grid(columns, tuple(map(_cells, rows)), len(rows))
-
-
-def _cells(one: TraceRow) -> tuple[Words | Stacked, ...]:
-    named = Stacked((code(one.trace), Span(one.first, "dim")))
-    return one.step, one.bound, one.syncs, one.recoverable, named
+    yield Grid(columns, tuple(rows), len(rows))

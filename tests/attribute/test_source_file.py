@@ -122,7 +122,7 @@ def test_candidates_are_all_marked(project: Path) -> None:
     result = source_files([str(project)]).excerpt(Source("train/loop.py", 3, "step", False, (4, 5, 400)))
     assert result is not None
     assert result.marked == (4, 5)
-    assert [x.flagged for x in source.lines(result)] == [False, False, True, True, False, False]
+    assert [x.startswith(">") for x in source.numbered(result)] == [False, False, True, True, False, False]
 
 
 def test_a_root_that_is_no_folder_is_a_usage_error(project: Path) -> None:

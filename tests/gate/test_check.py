@@ -113,13 +113,13 @@ def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pyt
     lines[19:21] = ["    z = x.nonzero()  # syncscan: allow[item] not this one"]
     Path("train.py").write_text("\n".join(lines) + "\n")
     verdict = check()
-    assert [(e.finding.rule, e.by, e.reason) for e in verdict.exempt] == [("item", By.COMMENT, "logged every step")]
+    assert [(e.of.rule, e.by, e.reason) for e in verdict.exempt] == [("item", By.COMMENT, "logged every step")]
     assert verdict.notes == ("train.py:20: the comment allows item, but this is nonzero.",)
     saved = tmp_path / "x.syncscan.json"
     saved.write_text(program(ITEM, NONZERO).to_saved())
     Path("train.py").unlink()
     again = gate.check(api.analyze(saved), Rules(limits=()))
-    assert [e.finding.rule for e in again.exempt] == ["item"]
+    assert [e.of.rule for e in again.exempt] == ["item"]
 
 
 def test_a_comment_that_allows_nothing_any_more_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
     moved = Sync(line=14, file="train.py")
     verdict = gate.check(program(moved, NONZERO), Rules(limits=()), baseline)
     assert [f.rule for f in verdict.counted] == ["nonzero"]
-    assert [(e.finding.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
+    assert [(e.of.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
     assert "no longer occurs" in verdict.unused[0]
     twice = [Sync(file="train.py")] * 2
     assert gate.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted

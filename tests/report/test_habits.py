@@ -49,13 +49,6 @@ def test_what_splits_a_step_is_reported_with_its_line():
     }
 
 
-def test_what_is_in_the_way_leads_to_its_finding():
-    """Where it is a sync that the report lists."""
-    other = replace(LAUNCHES.splits[0], finding="")
-    (habit,) = told(replace(LAUNCHES, splits=(*LAUNCHES.splits, other)))
-    assert [split.finding for split in habit.splits] == [0, None]
-
-
 def test_of_many_things_in_the_way_the_first_are_named_and_the_rest_counted():
     """Four."""
     (habit,) = told(replace(LAUNCHES, splits=LAUNCHES.splits * 9))

@@ -283,9 +283,9 @@ def test_slices_that_lie_apart_are_drawn_as_any_others_are(
 @each("name", HOSTILE)
 def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
     """Nothing in a name breaks the JSON, and nothing is longer than a viewer can draw."""
-    row = AddedLanes([Track("1", "1")])
+    row = AddedLanes([Track("1", "1", "", "")])
     drawn = Drawn(0, 10, name, {"scope": name})
-    for text in row.row(name, "c", [drawn], [FlowArrow(name, 0, 12, Track(name, name))]):
+    for text in row.row(name, "c", [drawn], [FlowArrow(name, 0, 12, Track(name, name, "", ""))]):
         e = json.loads(text.decode("utf-8"))
         assert len(e["name"]) <= 120
         assert all(len(v) <= 1000 for v in e.get("args", {}).values() if isinstance(v, str))
