@@ -51,7 +51,7 @@ def test_a_read_that_can_wait_is_fixed_and_one_that_steers_is_left() -> None:
     sums, steers = at(result, 5), at(result, 6)
     assert (sums.applied, sums.verified, sums.safety, sums.rewrite) == (True, True, Safety.SAFE, "deferred-read")
     assert (steers.safety, steers.why) == (Safety.MANUAL, "its value controls what runs next")
-    assert result.files[0].after == source.replace("total += loss.item()", "total += loss.detach().double()").replace(
+    assert result.files[0].after == source.replace("total += loss.item()", "total += loss.double()").replace(
         "break\n", "break\ntotal = float(total)\n"
     )
     assert Path("train.py").read_text() == source
