@@ -329,6 +329,8 @@ OTHERS = {
     "--type",
     "--store",
     "--hf-token",
+    "--compile",
+    "--graphs",
     "--summary",
     "--rule",
     "--raw",
