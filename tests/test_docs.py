@@ -325,6 +325,10 @@ def test_an_example_follows_its_schema(path: Path) -> None:
 OTHERS = {
     "--pipeline",
     "--source-only",
+    "--capture-range",
+    "--cuda-graph-trace",
+    "--cudabacktrace",
+    "--python-backtrace",
     "--pytorch",
     "--type",
     "--store",
