@@ -192,7 +192,7 @@ _AWAITED = {
     Cause.CHECK: "a check",
     Cause.LOG: "a value to log",
     Cause.CTRL: "a condition",
-    Cause.EXPLICIT: "all of its work",
+    Cause.EXPLICIT: "all of the device's work",
     Cause.ALLOC: "memory",
     Cause.DIST: "other ranks",
     Cause.INIT: "one-off work",
@@ -303,7 +303,8 @@ def _nothing(analysis: Analysis) -> str:
     if not waits:
         return "No sync was found."
     if analysis.step.bound is Bound.DEVICE:
-        return f"Removing {'its one wait' if len(waits) == 1 else f'all {len(waits)} waits'} gains nothing."
+        every = {1: "its one wait", 2: "both waits"}.get(len(waits), f"all {len(waits)} waits")
+        return f"Removing {every} gains nothing."
     return "Removing syncs gains nothing."
 
 

@@ -27,8 +27,10 @@ LEAST = 0.25
 """Part of the step from which one line, or one op with its backward, is named."""
 MOSTLY = 0.8
 """Part of a change's gain that the phases hold which its place names."""
+PLACE = 40
+"""Characters of a place up to which it says what is there too: with its gain, it is a line of a terminal of 80."""
 _NETWORK = {Phase.FORWARD: "forward", Phase.BACKWARD: "backward"}
-_NOT_RECORDED = "line not recorded"
+_NOT_RECORDED, _NO_LINE = "line not recorded", "no line"
 _PHASE_OF = {
     "loader-no-workers": Phase.DATA,
     "loader-few-workers": Phase.DATA,
@@ -67,12 +69,9 @@ def place_of_syncs(members: Sequence[Finding]) -> str:
     line = short_line(first)
     subject = _subject(first)
     if not line:
-        return f"{subject}{more}{likely}, {_NOT_RECORDED}"
+        what = f"{subject}{more}{likely}"
+        return f"{what}, {_NOT_RECORDED if len(what) + len(_NOT_RECORDED) < PLACE else _NO_LINE}"
     return f"{line}{more or _about(line, subject)}{likely}"
-
-
-PLACE = 40
-"""Characters of a place up to which it says what is there too: with its gain, it is a line of a terminal of 80."""
 
 
 def _about(line: str, subject: str) -> str:

@@ -215,7 +215,7 @@ def test_sureness_is_what_the_numbers_leave() -> None:
             yield f.why_sure
         if f.sure == "yes" and rows and f.step_us - rows[-1].after_high_us < 0.5 * f.gain * f.step_us:
             yield f"{f.sure} {rows[-1].becomes}"
-        if f.sure == "yes" and any("not recorded" in row.place for row in rows if row.findings):
+        if f.sure == "yes" and any(re.search("not recorded|no line", row.place) for row in rows if row.findings):
             yield f"{f.sure} {rows[0].place}"
         if f.sure != "no" and any(row.may for row in rows):
             yield f.sure
