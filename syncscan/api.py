@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
-from syncscan.attribute import OWN, SourceFiles, attribute, settled, source_files, with_excerpts
+from syncscan.attribute import OWN, SourceFiles, attribute, diagnosed_by_line, source_files, with_excerpts
 from syncscan.attribute.races import races_met, with_protected
 from syncscan.attribute.source_obstacles import in_source
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
@@ -88,8 +88,8 @@ def analyze(
             raise another
         if not len(trace.slices) and not trace.info.capture.pretended:
             raise _nothing_recorded(trace)
-        if trace.info.kept:
-            before = trace.info.kept.asked
+        if trace.info.stored:
+            before = trace.info.stored.asked
             step_ms, process = step_ms or before.step_ms, process or before.process
             if step_scope is None:
                 step_scope, steps = before.step_scope, "none" if steps == "none" else before.steps
@@ -132,7 +132,7 @@ def analyze_trace(
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
     over("detect")
-    points = with_protected(trace, settled(attribute(trace, points, files), files))
+    points = with_protected(trace, diagnosed_by_line(attribute(trace, points, files), files))
     over("attribute")
     integrity = integrity_of(trace, lacks)
     points = cost.measured(trace, points, integrity)

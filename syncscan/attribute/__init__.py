@@ -10,9 +10,16 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.attribute.line_calls import candidates, settled, use_of
+from syncscan.attribute.line_calls import candidates, diagnosed_by_line, use_of
 from syncscan.attribute.phase import ForwardOps, Phases
-from syncscan.attribute.source_file import OWN, SourceFiles, at_hand, kept_sources, source_files, with_excerpts
+from syncscan.attribute.source_file import (
+    OWN,
+    SourceFiles,
+    available_sources,
+    kept_sources,
+    source_files,
+    with_excerpts,
+)
 from syncscan.attribute.source_lines import (
     PickedLines,
     modules,
@@ -39,7 +46,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     Files that may be read show lines that weren't recorded, and what a value is used for.
     """
     points = tuple(points)
-    attributor, columns = _Attributor(trace, points, at_hand(trace, files)), _columns_of(points)
+    attributor, columns = _Attributor(trace, points, available_sources(trace, files)), _columns_of(points)
     origins = attributor.origins(points, columns)
     root = program_root(stack.frames for stack in origins.stacks)
     return tuple(attributor.attributed(points, columns, origins, root))
@@ -226,4 +233,4 @@ class _Attributor:
         return self.uses[source, ops]
 
 
-__all__ = ["OWN", "SourceFiles", "attribute", "kept_sources", "settled", "source_files", "with_excerpts"]
+__all__ = ["OWN", "SourceFiles", "attribute", "diagnosed_by_line", "kept_sources", "source_files", "with_excerpts"]

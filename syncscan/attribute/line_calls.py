@@ -87,13 +87,13 @@ _COPIES = frozenset("to cuda as_tensor asarray tensor".split())
 """Functions that copy a host array to the device."""
 
 
-def settled(points: Sequence[SyncPoint], files: SourceFiles = OWN) -> tuple[SyncPoint, ...]:
+def diagnosed_by_line(points: Sequence[SyncPoint], files: SourceFiles = OWN) -> tuple[SyncPoint, ...]:
     """Return the sync points with the diagnosis that their rule gives once the source line is known."""
     known: dict[Source, bool] = {}
-    return tuple(_settle(point, point.where.source, files, known) for point in points)
+    return tuple(_diagnosed(point, point.where.source, files, known) for point in points)
 
 
-def _settle(point: SyncPoint, source: Source | None, files: SourceFiles, decided: dict[Source, bool]) -> SyncPoint:
+def _diagnosed(point: SyncPoint, source: Source | None, files: SourceFiles, decided: dict[Source, bool]) -> SyncPoint:
     other = point.diagnosis.copied
     if other is None or source is None:
         return point

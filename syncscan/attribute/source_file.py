@@ -195,15 +195,15 @@ _SINCE_NS = 1_400_000_000 * 10**9
 """Times before this one (2014) aren't epoch times: old traces count from the boot of the machine."""
 
 
-def at_hand(trace: Trace, files: SourceFiles) -> SourceFiles:
+def available_sources(trace: Trace, files: SourceFiles) -> SourceFiles:
     """Return the sources saved with the trace of a saved analysis; else `files`, with a cache of resolved paths."""
-    saved = trace.info.kept
+    saved = trace.info.stored
     return SourceFiles(saved=saved.sources, newer=saved.newer) if saved else replace(files, resolved={})
 
 
 def with_excerpts(trace: Trace, findings: Iterable[Finding], files: SourceFiles) -> tuple[Finding, ...]:
     """Return the findings, the first `MOST` with an excerpt where their source file is available."""
-    recorded_ns, files = _recorded_ns(trace), at_hand(trace, files)
+    recorded_ns, files = _recorded_ns(trace), available_sources(trace, files)
     return tuple(
         replace(f, excerpt=_excerpt(f, files, recorded_ns)) if number < MOST else f for number, f in enumerate(findings)
     )

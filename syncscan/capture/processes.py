@@ -20,7 +20,7 @@ from types import FrameType
 
 import msgspec
 
-from syncscan.capture.look_on import VARIABLE
+from syncscan.capture.child_capture import VARIABLE
 from syncscan.capture.plan import Demand, Plan
 from syncscan.capture.script import ScriptRun
 from syncscan.capture.session import Session

@@ -45,7 +45,7 @@ def check(
     Raises:
         UsageError: a source root is no folder; or a limit is by owner, which a job doesn't tell.
     """
-    saved = checked.trace.info.kept if isinstance(checked, Analysis) else None
+    saved = checked.trace.info.stored if isinstance(checked, Analysis) else None
     files = SourceFiles(saved=saved.sources) if saved else source_files(source_roots)
     return judge(checked, rules, baseline, files.text_of, today or datetime.date.today())
 

@@ -85,7 +85,7 @@ def _categories(text: bytes) -> list[str]:
 
 def refused(trace: Trace, path: str) -> TraceUnreadable | None:
     """Return why a file that was read as a trace is another tool's; None if it isn't."""
-    if trace.info.kept or not (_is_doubtful(trace) or any(track.process in _ASCEND for track in trace.tracks)):
+    if trace.info.stored or not (_is_doubtful(trace) or any(track.process in _ASCEND for track in trace.tracks)):
         return None
     return written_by_another(path)
 

@@ -81,7 +81,7 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
         require(saved.trace, name, most)
         source_record = StoredContext(asked=saved.asked, sources=saved.sources, newer=saved.newer)
         trace = linked(saved.trace)
-        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, kept=source_record))
+        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, stored=source_record))
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:
         if stream.lost:
             raise TraceUnreadable(f"{name} can't be read: {stream.lost}", "Copy or save it again.") from None

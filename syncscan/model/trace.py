@@ -208,7 +208,7 @@ class TraceInfo(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     complete: bool = True
     """False where the file ends before its list of events does."""
-    kept: StoredContext | None = None
+    stored: StoredContext | None = None
     """Data of a saved analysis; None where the trace itself was read."""
     drawn: bool = False
     """Whether the trace is an annotated copy: syncscan's slices are in it already."""

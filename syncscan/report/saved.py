@@ -22,7 +22,7 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
 
 def _collect(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
     trace = analysis.whole or analysis.trace
-    source_texts = trace.info.kept.sources if trace.info.kept else sources
+    source_texts = trace.info.stored.sources if trace.info.stored else sources
     newer = {f.source.file for f in analysis.findings if f.source and f.excerpt and f.excerpt.newer}
     return Saved(
         asked=_options(analysis),

@@ -19,13 +19,13 @@ from syncscan.model.projection import Projection, Schedule
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import Trace
-from syncscan.whatif.along import set_aside
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.compile_changes import LEAST, LIKELY, MOST, Costs, Launching, change_of
 from syncscan.whatif.compile_reach import Reach, reach, reach_of_graph
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady
 from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, both, with_change
+from syncscan.whatif.spared_work import spared_ops
 from syncscan.whatif.unfold import StepSchedules
 
 UNSURE, MOST_UNSURE = 0.06, 0.1
@@ -147,7 +147,7 @@ class Joint:
             return NO_CHANGE
         ids = frozenset(f.id for f in removed)
         if ids not in self._aside:
-            self._aside[ids] = set_aside(self.trace, self.steps.intervals, removed)
+            self._aside[ids] = spared_ops(self.trace, self.steps.intervals, removed)
         return self._aside[ids]
 
     def _busy(self, graph: Graph) -> Graph:

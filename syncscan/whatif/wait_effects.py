@@ -22,9 +22,9 @@ from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Category, Trace
-from syncscan.whatif.along import along
 from syncscan.whatif.events import EventRecord
 from syncscan.whatif.launches import Launches
+from syncscan.whatif.spared_work import spared_times
 
 USUAL_CALL_NS = 10_000.0
 """Most time of a runtime call without a wait if the trace has no shorter call of its name."""
@@ -86,7 +86,7 @@ def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]
     op = [_outermost(trace, point) for _, point in points]
     read = [_read(trace, point, outermost) for (_, point), outermost in zip(points, op, strict=True)]
     of_op = _own_times(trace, op, waits)
-    beside = along(trace, [point.diagnosis.removal for _, point in points], op, of_op)
+    beside = spared_times(trace, [point.diagnosis.removal for _, point in points], op, of_op)
     own_times = zip(_own_times(trace, read, waits), of_op, beside, strict=True)
     return [
         replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=whole + more)

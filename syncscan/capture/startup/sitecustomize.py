@@ -26,11 +26,11 @@ def _others() -> None:
     spec.loader.exec_module(module)
 
 
-_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.look_on", "SYNCSCAN_WATCH": "syncscan.watching.start"}
+_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.child_capture", "SYNCSCAN_WATCH": "syncscan.watching.start"}
 """Variable that asks for something → module whose `begin` does it."""
 
 
-def _look_on(name: str) -> None:
+def _watch_imports(name: str) -> None:
     """Have a module of syncscan look on, from where it lies; nothing else that lies there can be imported by it."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
@@ -55,4 +55,4 @@ try:
 finally:  # also where the environment's own has failed, which Python then says
     for _variable, _module in _ASKED.items():
         if os.environ.get(_variable):
-            _look_on(_module)
+            _watch_imports(_module)

@@ -106,7 +106,7 @@ def is_read_as_it_is(site: NumberRead) -> bool:
 class Deferral(msgspec.Struct):
     computed: bool = False
     """Whether something is computed of it: in double precision then, as Python does."""
-    kept: bool = False
+    copied: bool = False
     """Whether it has to be a copy, as what it is read of may change before it is read."""
     types: frozenset[str] = frozenset()
     """Types that the number has to have besides its own: `float` for an integer."""
@@ -134,7 +134,7 @@ def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
 
 
 def _convert(site: NumberRead, how: Deferral) -> str:
-    copied = ".clone()" if how.kept else ""
+    copied = ".clone()" if how.copied else ""
     if how.raw:
         return f"{how.cast}" or copied
     dtype = "bool" if site.equal is not None else site.tensor.dtype

@@ -357,7 +357,7 @@ class NumberWalk:
         around = self.file.function_of(site.node)
         loop = origin.home is not None
         region = [n for n in self.file.nodes if self.in_region(n, origin)] if loop else list(ast.walk(around))
-        how.kept = copies(self.file, site, region)
+        how.copied = copies(self.file, site, region)
         if not self.file.has_float64 and in_double(site, how):
             raise Stuck(site.node, NO_FLOAT64, origin)
         self.draft.replace(site.node, lambda render: written(self.file, site, how, render))

@@ -40,7 +40,7 @@ MOST_OPS = 6
 """The most ops that only lead up to a wait: more aren't its own."""
 
 
-def along(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns: Sequence[float]) -> list[float]:
+def spared_times(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns: Sequence[float]) -> list[float]:
     """Return the host's time (ns) that may go along with each wait's op, beyond that op.
 
     `ops` has the row of the outermost op around each, or NONE; `own_ns` the host's time in that op without waits, 0 for
@@ -51,7 +51,7 @@ def along(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns:
     rows = np.flatnonzero(trace.is_category(Category.CPU_OP, *CALLS))
     neighbors = _Neighbors(trace, rows, frozenset(ops))
     return [
-        neighbors.along(op, FEEDS[removal], own) if op != NONE and own and removal in FEEDS else 0.0
+        neighbors.spared_ns(op, FEEDS[removal], own) if op != NONE and own and removal in FEEDS else 0.0
         for removal, op, own in zip(removals, ops, own_ns, strict=True)
     ]
 
@@ -62,7 +62,7 @@ class _Neighbors:
     def __init__(self, trace: Trace, rows: Int64, waiting: frozenset[int]) -> None:
         self.trace, self.rows, self.waiting = trace, rows, waiting
 
-    def along(self, op: int, feeds: frozenset[str], longest_ns: float) -> float:
+    def spared_ns(self, op: int, feeds: frozenset[str], longest_ns: float) -> float:
         """Return the time of what leads up to this op and of what follows for it, where no pause is longer, ns."""
         return float(self._leading_up(op, feeds, longest_ns) + self._following(op, longest_ns))
 
@@ -114,7 +114,7 @@ MOVES_BACK = ("Index", "Gather", "Scatter", "Masked", "Split", "Cat")
 """How the names of their backward nodes begin."""
 
 
-def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding]) -> Change:
+def spared_ops(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding]) -> Change:
     """Return the change of a step whose removed syncs take along what only they needed."""
     shapes = any(f.removal is Removal.KERNELS for f in removed)
     reads = sorted(o.ts for f in removed for o in f.occurrences)

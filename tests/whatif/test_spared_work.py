@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan import api
-from syncscan.whatif.along import MOST_OPS
+from syncscan.whatif.spared_work import MOST_OPS
 from tests.builder import TraceBuilder
 from tests.networks import OP, op, ops
 

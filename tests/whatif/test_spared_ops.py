@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.trace import Trace
-from syncscan.whatif.along import MOST_OPS, set_aside
+from syncscan.whatif.spared_work import MOST_OPS, spared_ops
 from tests.builder import TraceBuilder
 from tests.networks import intervals, op, ops, reached, read
 
 
 def dropped(analysis: Analysis) -> list[str]:
     """The ops whose kernels go with all syncs of a trace, those right before a read last to first."""
-    change = set_aside(analysis.trace, intervals(analysis.trace), analysis.findings)
+    change = spared_ops(analysis.trace, intervals(analysis.trace), analysis.findings)
     assert {part for _, part in change.work} <= {0.0}
     return [_op_of(analysis.trace, row) for row, _ in change.work]
 
