@@ -27,11 +27,11 @@ PACKAGE = Path(features.__file__).parent
 
 KINDS = {
     "analysis": Schema(
-        "syncscan.report.json:AnalysisDocument", 0, "`analyze --format json`: the analysis of one trace."
+        "syncscan.report.json:AnalysisDocument", 1, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Schema(
         "syncscan.report.json:SavedDocument",
-        0,
+        1,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Schema(

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from syncscan.facts.autograd import program_track
 from syncscan.facts.device_work import device_times, in_pageable_copies
 from syncscan.facts.period import left_out_before, step_intervals, step_period
+from syncscan.facts.run_ahead import run_ahead
 from syncscan.model.arrays import distinct
 from syncscan.model.finding import SyncPoint
 from syncscan.model.integrity import Integrity
@@ -62,7 +63,8 @@ def step_summary(
     if trace.info.capture.pretended:
         return replace(NOT_MEASURED, count=len(trace.main_steps), reason=integrity.reason(), waits_withheld=True)
     unintended = [o for o in occurrences if not o.diagnosis.intended]
-    devices = device_times(trace, [(step.ts, step.end) for step in steps])
+    inside = [(step.ts, step.end) for step in steps]
+    devices = device_times(trace, inside)
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)
     observed = max(step_period(trace) / 1e3, busy + communication)
     idle = max(0.0, observed - busy - communication)
@@ -81,10 +83,9 @@ def step_summary(
         reason=integrity.reason(),
         waits_withheld=not integrity.waits,
         communication_us=communication,
-        pageable_us=in_pageable_copies(trace, [(step.ts, step.end) for step in steps], devices[0].device)
-        if devices
-        else 0.0,
+        pageable_us=in_pageable_copies(trace, inside, devices[0].device) if devices else 0.0,
         unprofiled_us=trace.info.capture.unprofiled_step_us,
+        run_ahead=run_ahead(trace, inside, devices[0].device) if devices and integrity.waits else None,
         devices=devices,
         processes=processes,
     )

@@ -33,6 +33,7 @@ class StepChangeDocument(Struct, frozen=True):
     distinguishable: Annotated[bool, about("whether the change is distinguishable from noise")]
     unprofiled: Annotated[bool, about("whether both times are unprofiled")]
     device_busy_us: BeforeAndAfter
+    run_ahead_us: Annotated[BeforeAndAfter | None, about("how far the host is ahead of the device, median launch")]
     not_comparable: Annotated[str | None, about("why the two can't be compared")]
 
 
@@ -113,7 +114,10 @@ def document(diff: Diff) -> DiffDocument:
 
 def _step(step: StepChange) -> StepChangeDocument:
     device = BeforeAndAfter(*step.device_us)
-    return written(StepChangeDocument, step, device_busy_us=device, not_comparable=step.why_not or None)
+    ahead = BeforeAndAfter(*step.ahead_us) if step.ahead_us else None
+    return written(
+        StepChangeDocument, step, device_busy_us=device, run_ahead_us=ahead, not_comparable=step.why_not or None
+    )
 
 
 def _change(change: SiteChange) -> ChangeDocument:

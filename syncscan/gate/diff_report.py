@@ -171,7 +171,16 @@ def _step(diff: Diff) -> str:
     else:
         sentence = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
     prove = "" if s.distinguishable or diff.of_job else _PROVE  # it starts no job
-    return sentences(sentence, _uncertain(diff), _work(diff), prove)
+    return sentences(sentence, _uncertain(diff), _work(diff), _ahead(diff), prove)
+
+
+def _ahead(diff: Diff) -> str:
+    if diff.step.ahead_us is None:
+        return ""
+    before, after = (
+        f"{duration(abs(us))} {'ahead of' if us >= 0 else 'behind'} the device" for us in diff.step.ahead_us
+    )
+    return f"At a step's median launch the host is {after}, {before} before"
 
 
 def _held_up(diff: Diff) -> str:

@@ -146,6 +146,8 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     unprofiled: bool
     device_us: tuple[float, float]
     """Work of the busiest device per step, before and after."""
+    ahead_us: tuple[float, float] | None = None
+    """How far the host is ahead of the device at a step's median launch, before and after."""
     why_not: str = ""
     """Why the two can't be compared, as a sentence; empty where they can."""
 

@@ -73,6 +73,7 @@ class Recordings(State):
                 observed_us=a.step.observed_us,
                 unprofiled_us=a.step.unprofiled_us,
                 device_us=a.step.device_busy_us + a.step.communication_us,
+                ahead_us=a.step.run_ahead.median_us if a.step.run_ahead else None,
                 steps_us=[time / 1e3 for time in step_times(a.trace)],
                 unprofiled_steps_us=a.trace.info.capture.unprofiled_steps_us,
             )

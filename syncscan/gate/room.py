@@ -14,7 +14,7 @@ ROOM = Room(
         ),
         "diff": Schema(
             "syncscan.gate.diff_document:DiffDocument",
-            3,
+            4,
             "`diff --format json`: what changed between recordings or jobs.",
         ),
         "baseline": Schema("syncscan.gate.baseline:Baseline", 1, "`check --update-baseline`: known syncs and races."),

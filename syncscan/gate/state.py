@@ -24,6 +24,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     unprofiled_us: float | None
     device_us: float
     """Work of the busiest device per step."""
+    ahead_us: float | None = None
+    """How far the host is ahead of the device at a step's median launch."""
     steps_us: Sequence[float]
     """Single steps as recorded."""
     unprofiled_steps_us: Sequence[float] = ()

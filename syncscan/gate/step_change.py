@@ -49,8 +49,14 @@ def step_change(before: State, after: State) -> StepChange:
         margin_us=_margin(*sides, None if unprofiled else stretch),
         unprofiled=unprofiled,
         device_us=(device_before, device_after),
+        ahead_us=_ahead(*sides),
         why_not=_why_not(before, after),
     )
+
+
+def _ahead(*sides: Sequence[Timing]) -> tuple[float, float] | None:
+    known = [[timing.ahead_us for timing in side if timing.ahead_us is not None] for side in sides]
+    return (statistics.fmean(known[0]), statistics.fmean(known[1])) if all(known) else None
 
 
 def difference(before: Spread, after: Spread) -> float:

@@ -68,6 +68,15 @@ class DeviceTime(msgspec.Struct, frozen=True):
     """Time in exposed collectives: with nothing computed beside them."""
 
 
+class RunAhead(msgspec.Struct, frozen=True):
+    """How far the host is ahead of the device, µs: how much launched work is left at a launch; negative where late."""
+
+    least_us: float
+    """At the launch of a step that is least ahead; the median over the steps."""
+    median_us: float
+    """At half of a step's launches at least; the median over the steps."""
+
+
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """A replay's conclusion on a step without its syncs, besides which ones to remove."""
 
@@ -112,6 +121,8 @@ class StepSummary(msgspec.Struct, frozen=True):
     recoverable_range_us: tuple[float, float] | None = None
     waits_withheld: bool = False
     """Whether waits and idle time can't be measured, and are 0 for that reason."""
+    run_ahead: RunAhead | None = None
+    """None where no call launches work."""
     devices: tuple[DeviceTime, ...] = ()
     """Devices that the step uses, busiest first."""
     processes: tuple[str, ...] = ()

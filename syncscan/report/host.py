@@ -16,6 +16,7 @@ from syncscan.model.finding import Phase
 from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
+from syncscan.model.step import StepSummary
 from syncscan.report.shown_names import shown
 from syncscan.report.timed_steps import known_within, uncertainty
 from syncscan.report.units import duration, part_of, percent
@@ -73,6 +74,17 @@ def sentence(analysis: Analysis) -> str:
         whole = scaled if counted.scaled else f"{duration(counted.step_us)} under the profiler"
         return _sentence(whole, counted.step_us, [(short, getattr(counted, field)) for field, short, _ in _PARTS])
     return ""
+
+
+def ahead(step: StepSummary) -> str:
+    """Return how far the host is ahead of the device, as a sentence; empty where unknown."""
+    if step.run_ahead is None:
+        return ""
+    least, median = (
+        f"{duration(abs(us))} {'ahead of' if us >= 0 else 'behind'}"
+        for us in (step.run_ahead.least_us, step.run_ahead.median_us)
+    )
+    return f"In the recording the host is {median} the device at a step's median launch, {least} it at the latest."
 
 
 def tables(host: Host) -> list[TextTable]:

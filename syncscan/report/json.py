@@ -21,7 +21,7 @@ from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
 from syncscan.model.states import ObstacleKind, States
-from syncscan.model.step import Bound, DeviceTime, ShareBasis
+from syncscan.model.step import Bound, DeviceTime, RunAhead, ShareBasis
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor
 from syncscan.model.view import Hidden
@@ -107,6 +107,7 @@ class StepDocument(Struct, frozen=True):
     bubble_us: Annotated[float | None, about("idle after syncs")]
     input_us: Annotated[float | None, about("in a loader")]
     communication_us: float | None
+    run_ahead: Annotated[RunAhead | None, about("how far the host is ahead of the device, in the recording")]
     devices: tuple[DeviceTime, ...]
     processes: Annotated[tuple[str, ...], about("pids of a file that has several; the first is analyzed")]
     device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device is busy")]

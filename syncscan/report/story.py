@@ -134,7 +134,7 @@ def story_of(analysis: Analysis) -> Story:
         costed=not timeless or analysis.likeness is not None,
         host_sentence=host.sentence(analysis),
         host_tables=tuple(host.tables(analysis.host_time)),
-        host_notes=tuple(host.notes(analysis.host_time)),
+        host_notes=tuple(filter(None, (*host.notes(analysis.host_time), host.ahead(analysis.step)))),
         compiled=compile_breaks.sentence(analysis),
         compile_table=compile_breaks.table(analysis),
         compile_notes=compile_breaks.notes(analysis),

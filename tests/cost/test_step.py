@@ -389,3 +389,23 @@ def test_only_waits_of_one_group_are_at_once() -> None:
     late = 2**62
     groups = [(30, 10), (0, 20), (10, 15)], [(5, 20), (late, 7), (40, 0)], [], [(0, 20), (15, 1)], [(7, 0)]
     assert times_held([occurrences(*group) for group in groups]) == [35, 27, 0, 20, 0]
+
+
+def test_the_host_is_ahead_by_the_work_that_is_left() -> None:
+    """At a launch, of what was launched before it; behind by how long the device has been idle."""
+    t = TraceBuilder()
+    for at in t.steps(4, lasts=1000):
+        for launched in (at, at + 10, at + 20):
+            t.launch(at=launched, lasts=200)
+        t.launch(at=at + 700, lasts=50)
+    ahead = step(t).run_ahead
+    assert ahead is not None
+    assert (ahead.least_us, ahead.median_us) == (-249, 46)
+
+
+def test_without_launches_nobody_is_ahead() -> None:
+    """A trace without a device says nothing of it."""
+    t = TraceBuilder()
+    for at in t.steps(4, lasts=1000):
+        t.op("aten::add", at, at + 5)
+    assert step(t).run_ahead is None

@@ -104,7 +104,7 @@ def test_json_follows_its_schema() -> None:
     assert document["promised"]["range_us"][0] <= document["promised"]["saving_us"]
     assert set(document["step"]) == {
         "before_us", "after_us", "saving_us", "margin_us", "distinguishable", "unprofiled", "device_busy_us",
-        "not_comparable",
+        "run_ahead_us", "not_comparable",
     }  # fmt: skip
 
 
