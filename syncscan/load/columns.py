@@ -13,7 +13,7 @@ import numpy as np
 from syncscan.load.conversions import LONGEST_US, Float64, blocks_of, copy_name, nanoseconds, process_group, text_of
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Grouped, TraceEvent
-from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON, Field, fields_of, getter
+from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON, fields_of, getter
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 
@@ -253,8 +253,7 @@ class Columns(msgspec.Struct):
         for field in fields_of(category):
             numbers = _GETTERS[field.column](args)
             if not field.rare or numbers.count(NONE) < len(numbers):
-                ids = _ints(numbers, field.type)
-                yield field.column, _by_either_key(ids, field, args) if field.older_key else ids
+                yield field.column, _ints(numbers, field.type)
         if category == Category.MEMCPY:
             yield "name", [self._strings[_copy(event)] for event in group]
         if category == Category.KERNEL and any(a.grid is not None for a in args):
@@ -397,17 +396,8 @@ def _ints(values: list[int], dtype: Any) -> Any:
         return np.array([value if limits.min <= value <= limits.max else NONE for value in values], dtype)
 
 
-def _by_either_key(ids: Any, field: Field, args: Sequence[Any]) -> Any:
-    """Return the numbers of a field, from its older key where the current one has none."""
-    missing = np.flatnonzero(ids == NONE)
-    if len(missing):
-        ids = ids.copy()
-        ids[missing] = _ints(_GETTERS[field.attributes[1]]([args[place] for place in missing.tolist()]), ids.dtype)
-    return ids
-
-
-_GETTERS = {attribute: getter(attribute) for field in FIELDS for attribute in field.attributes}
-"""Attribute of decoded args → function that takes it from many args."""
+_GETTERS = {field.column: getter(field.column) for field in FIELDS}
+"""Column → function that takes its numbers from many args."""
 
 
 def _renumber(columns: Arrays, own_name: Int32, own_track: Int32) -> None:

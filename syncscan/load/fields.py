@@ -59,19 +59,8 @@ class Field(NamedTuple):
     """Categories of slices that have it; NONE for all others."""
     key: str
     """kineto's key in `args`."""
-    older_key: str = ""
-    """Key of older versions, used if there is no usable number under `key`."""
     rare: bool = False
     """Whether most traces don't have this field, and so no such column."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Its keys in `args`; the first with a usable number counts."""
-        return (self.key, self.older_key) if self.older_key else (self.key,)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (self.column, f"{self.column}_older")[: len(self.keys)]
 
 
 _OPS = (Category.CPU_OP, Category.ANNOTATION)
@@ -80,7 +69,7 @@ _SIZED = (*CALLS, Category.MEMCPY, Category.MEMSET)
 
 FIELDS = (
     Field("correlation", np.int64, (*CALLS, *_WORK), "correlation"),
-    Field("external", np.int64, (*_OPS, *CALLS, *_WORK), "External id", "external id"),  # torch 1.10 and older
+    Field("external", np.int64, (*_OPS, *CALLS, *_WORK), "External id"),
     Field("sequence", np.int64, _OPS, "Sequence number"),
     Field("fwd_thread", np.int32, _OPS, "Fwd thread id"),
     Field("device", np.int32, _WORK, "device"),
@@ -97,8 +86,7 @@ def fields_of(category: Category) -> tuple[Field, ...]:
 
 def args_type(name: str, fields: Iterable[Field]) -> Any:
     """Return a msgspec type that decodes only these fields of `args`."""
-    pairs = [pair for field in fields for pair in zip(field.attributes, field.keys, strict=True)]
-    members = [(attribute, int, msgspec.field(default=NONE, name=key)) for attribute, key in pairs]
+    members = [(field.column, int, msgspec.field(default=NONE, name=field.key)) for field in fields]
     return msgspec.defstruct(name, members, gc=False, frozen=True)
 
 

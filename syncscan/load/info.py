@@ -21,18 +21,9 @@ _CALLS = {
     Vendor.MTIA: re.compile(r"mtia", re.IGNORECASE),
     Vendor.CUDA: re.compile(r"cuda[A-Z]|cu[A-Z]"),
 }
-_DEVICES = {
-    Vendor.CUDA: re.compile(r"NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN", re.IGNORECASE),
-    Vendor.ROCM: re.compile(r"AMD|Radeon|Instinct|gfx\d", re.IGNORECASE),
-    Vendor.XPU: re.compile(r"Intel|Arc|Data Center GPU", re.IGNORECASE),
-    Vendor.MTIA: re.compile(r"MTIA", re.IGNORECASE),
-}
-# Keys that CuptiActivityProfiler.cpp and RocmActivityProfiler.cpp of libkineto write beside the events.
-_KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: ("xpu_",), Vendor.MTIA: ("mtia_",)}
 _DROPPED = re.compile(r"Dropped (\d{1,18}) activity records")
 """kineto's own warning when CUPTI ran out of buffers (CuptiActivityApi.cpp); its log is part of the trace."""
 _LOGS = ("WARNING", "ERROR")
-_KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 
 
 def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked) -> TraceInfo:
@@ -46,7 +37,7 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked)
         path=path,
         size_bytes=size,
         events=raw.events,
-        vendor=vendor(metadata, names, raw),
+        vendor=vendor(raw),
         devices=names,
         compute_capability=_capability(devices[0]) if devices else None,
         rank=_count(distributed.get("rank")),
@@ -62,30 +53,20 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked)
     )
 
 
-def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked) -> Vendor:
-    """Return the device's vendor: by the calls, then the categories, versions, devices and kernels.
+def vendor(raw: Unlinked) -> Vendor:
+    """Return the device's vendor, by the names of calls, else by categories that one vendor alone has, else CUDA.
 
-    Calls come first, as a merged or converted trace may have another's metadata. A trace without device work or calls
-    is `none`, whatever the machine has.
+    A merged or converted trace may have another's metadata. A trace without device work or calls is `none`, whatever
+    the machine has.
     """
     calls = _names(raw, *CALLS, Category.SYNC)
-    work = _names(raw, *DEVICE)
-    if not calls and not work:
-        return Vendor.NONE
     votes = {v: sum(bool(p.match(n)) for n in calls) for v, p in _CALLS.items()}
     if any(votes.values()):
         return max(votes, key=lambda v: votes[v])
     for category in sorted(raw.categories):
         if vendor_of_category(category):
             return Vendor(vendor_of_category(category))
-    for v, prefixes in _KEYS.items():
-        if any(key.startswith(prefixes) for key in metadata):
-            return v
-    for texts, patterns in ((devices, _DEVICES), (work, _KERNELS)):
-        for v, pattern in patterns.items():
-            if any(pattern.match(t) for t in texts):
-                return v
-    return Vendor.CUDA if work else Vendor.NONE
+    return Vendor.CUDA if _names(raw, *DEVICE) else Vendor.NONE
 
 
 def _names(raw: Unlinked, *categories: Category) -> list[str]:

@@ -42,7 +42,7 @@ _CHUNK = 1 << 16
 """Characters read at once, and the longest string that may continue after them; names are shorter."""
 _LONGEST_WORD = len("-Infinity") + 1
 _FIELD = re.compile(
-    r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|external id|Sequence number|Fwd thread id|device|stream"
+    r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|Sequence number|Fwd thread id|device|stream"
     r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
 )
 _TOP = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id"}

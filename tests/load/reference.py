@@ -117,8 +117,7 @@ class _RowReader:
             name = copy_name(name, args.get("copy kind"), args.get("src kind"), args.get("dst kind"))
         row |= {"category": category, "name": self._number(name, self.strings)}
         for field in fields_of(category):
-            ids = [id_of(args.get(key)) for key in field.keys]
-            row[field.column] = _fitting(next((i for i in ids if i != NONE), NONE), field.column)
+            row[field.column] = _fitting(id_of(args.get(field.key)), field.column)
         if category == Category.KERNEL:
             source, target = (id_of(args.get(key)) for key in ("Src Rank", "Dst Rank"))
             group = process_group(args.get("Process Group Name"), args.get("Process Group Ranks"), source, target)

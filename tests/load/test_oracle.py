@@ -61,7 +61,7 @@ names = st.sampled_from(
     ["aten::item", "cudaLaunchKernel", "cudaStreamSynchronize", "ProfilerStep#3", "Memcpy", "process_name", "a: nan, b"]
 )
 args = st.dictionaries(
-    st.sampled_from([key for field in FIELDS for key in field.keys]), ids | odd, max_size=4
+    st.sampled_from([field.key for field in FIELDS]), ids | odd, max_size=4
 ) | st.fixed_dictionaries(
     {"name": text, "Input Dims": st.lists(st.lists(st.integers(), max_size=2), max_size=2)},
     optional={"copy kind": st.sampled_from(["DtoH", "HtoD", 3]), "src kind": st.just("device"), "list": st.just(

@@ -224,7 +224,6 @@ def test_torch_1_8(tmp_path: Path) -> None:
     assert s.category.tolist() == [Category.KERNEL, Category.MEMCPY, Category.CPU_OP, Category.RUNTIME]
     assert s.stream.tolist() == [7, 7, NONE, NONE]
     assert s.device.tolist() == [0, 0, NONE, NONE]
-    assert s.external.tolist() == [7, NONE, 7, 7]
     assert s.ts.tolist()[2] == now * 1000
     assert s.parent.tolist() == [NONE, NONE, NONE, 2]
     assert len(trace.frames) == 1
@@ -246,15 +245,13 @@ def test_cupti_monitor_copies_get_their_full_names(tmp_path: Path) -> None:
         ([event("xpu_driver", "zeCommandListHostSynchronize", 1)], {}, Vendor.XPU),
         ([event("mtia_ccp_events", "fc", 1)], {}, Vendor.MTIA),
         ([event("mtia_runtime", "runtime call", 1)], {}, Vendor.MTIA),
-        ([event("kernel", "k", 1)], {"deviceProperties": [{"name": "AMD Instinct MI300X"}]}, Vendor.ROCM),
-        ([event("kernel", "k", 1)], {"hip_driver_version": 1}, Vendor.ROCM),
         ([event("kernel", "k", 1)], {"deviceProperties": "x"}, Vendor.CUDA),
         ([event("cuda_driver", "cuLaunchKernel", 1)], {}, Vendor.CUDA),
         ([event("cpu_op", "aten::add", 1)], {"cuda_runtime_version": 12}, Vendor.NONE),
     ],
 )
 def test_vendor(tmp_path: Path, events: list[object], metadata: dict[str, object], expected: Vendor) -> None:
-    """Calls tell it first, then categories, versions and devices; without device work there is none."""
+    """Calls tell it first, then categories; without device work there is none."""
     assert read(tmp_path, *events, **metadata).info.vendor == expected
 
 
