@@ -83,11 +83,13 @@ def invoked(words: list[str], **environment: str) -> Result:
 
 
 @pytest.mark.parametrize("command", ONCE.values())
-def test_a_command_works(command: str, desk: Path, own_main_program: None) -> None:
+def test_a_command_works(command: str, desk: Path, own_main_program: None, request: pytest.FixtureRequest) -> None:
     """It ends as the page says, and leaves something on stdout or says what it wrote; JSON follows its schema."""
     words = shlex.split(command, comments=True)[1:]
     if words[0] in TORCH:
         pytest.importorskip("torch")
+    if words[0] == "fix":
+        request.getfixturevalue("warm")
     if words[0] == "profile":
         words[1:1] = ["--sample", "0"]
     result = invoked(words)
@@ -114,9 +116,11 @@ def test_other_commands_are_targets_of_make(command: str) -> None:
 @pytest.mark.parametrize(
     "block", [b for b in RUN if b.text.startswith("$ ") and b.language == "text"], ids=lambda b: b.name
 )
-def test_what_is_quoted_is_printed(block: Block, desk: Path) -> None:
+def test_what_is_quoted_is_printed(block: Block, desk: Path, request: pytest.FixtureRequest) -> None:
     """A block that shows a command with its output shows how that output begins, line for line."""
     command, output = block.text[2:].split("\n", 1)
+    if command.startswith("syncscan fix"):
+        request.getfixturevalue("warm")
     printed = invoked(shlex.split(command)[1:], COLUMNS="100").stdout
     assert [line.rstrip() for line in printed.splitlines()][: output.count("\n")] == output.splitlines()
 
@@ -139,7 +143,10 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize(("command", "table"), TABLES, ids=[command for command, _ in TABLES])
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [pytest.param(*row, marks=[pytest.mark.slow] * ("joint.score" in row[0]), id=row[0]) for row in TABLES],
+)
 def test_a_table_of_misses_is_what_its_command_prints(
     command: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

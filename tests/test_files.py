@@ -147,7 +147,7 @@ def test_a_pipe_is_written_into(tmp_path: Path, force: bool) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     files.write(pipe, [b"a", b"b"], force)
-    reader.join(timeout=10)
+    reader.join(timeout=120)
     assert read == [b"ab"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

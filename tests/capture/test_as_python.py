@@ -99,8 +99,8 @@ SCRIPTS = {
         """,
     "atexit after an error": "import atexit; atexit.register(print, 'bye'); raise ValueError('mine')",
     "thread": """
-        import threading, time
-        threading.Thread(target=lambda: (time.sleep(0.3), print('thread'))).start()
+        import threading
+        threading.Thread(target=lambda: (threading.main_thread().join(), print('thread'))).start()
         print('main')
         """,
     "thread that raises": """
@@ -146,7 +146,7 @@ def ran(command: list[str], folder: Path) -> Ran:
         text=True,
         input="typed\n",
         cwd=folder,
-        timeout=100,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": paths, "PYTHONWARNINGS": "default"},
     )

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -156,6 +155,11 @@ def test_waiting_costs_a_count(tmp_path: Path) -> None:
     assert session.steps == 1000
 
 
+def ticks_of(process: str) -> int:
+    """Return how long a process has computed, in hundredths of a second."""
+    return sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
 class Job:
     """`syncscan profile` on a script, to be sent signals."""
 
@@ -172,10 +176,12 @@ class Job:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
 
-    def reach(self, words: str) -> None:
+    def reach(self, words: str) -> str:
+        """Read what it prints up to a line with these words, and return that."""
         assert self.process.stdout is not None
         while words not in (line := self.process.stdout.readline()):
-            assert line, self.process.communicate(timeout=60)[1]
+            assert line, self.process.communicate(timeout=300)[1]
+        return line
 
     def traces(self, count: int) -> None:
         until(lambda: len(list(self.folder.glob("syncscan-out/job.*"))) >= count)
@@ -185,7 +191,7 @@ class Job:
         self.process.send_signal(number)
 
     def end(self) -> tuple[int, str]:
-        _, err = self.process.communicate(timeout=60)
+        _, err = self.process.communicate(timeout=300)
         return self.process.returncode, err
 
 
@@ -209,7 +215,7 @@ opt = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
 {before}
 for i in range(8):
     opt.step()
-print("now", flush=True)
+print("now", os.getpid(), flush=True)
 {forever}
 """
 
@@ -253,14 +259,16 @@ def test_sigterm_before_anything_is_recorded_says_so(tmp_path: Path) -> None:
     assert "nothing was recorded yet" in err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="tells how long a process computed as Linux does")
 @pytest.mark.usefixtures("warm")
 def test_a_call_of_c_that_never_returns_does_not_keep_the_process_from_dying(tmp_path: Path) -> None:
     """Python hears of a signal only when the main thread is back in Python; a thread of the capture's ends it."""
     before = "from syncscan.capture import signals\nsignals.GRACE_S = 0.5\nimport hashlib"
     forever = "hashlib.pbkdf2_hmac('sha256', b'x', b'y', 2 * 10**9)"
     job = Job(tmp_path, NEVER_ENDS.format(before=before, forever=forever), "--active", "9")
-    job.reach("now")
-    time.sleep(1)  # until it is in the call
+    process = job.reach("now").split()[1]
+    before = ticks_of(process)
+    until(lambda: ticks_of(process) > before + 20)  # in the call alone it computes for so long
     job.send(signal.SIGTERM)
     code, err = job.end()
     assert code == -signal.SIGTERM

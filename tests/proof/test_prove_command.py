@@ -93,10 +93,10 @@ def test_the_page_s_commands_are_right(command: str, repository: Path, monkeypat
 STEPS = """
 import random, time
 def before():
-    time.sleep(0.004)
+    time.sleep(0.05)
     return random.random()
 def after():
-    time.sleep(0.001)
+    time.sleep(0.01)
     return random.random()
 """
 
@@ -107,7 +107,7 @@ def test_from_two_functions_to_a_verdict(repository: Path, monkeypatch: pytest.M
     result = run("--limit", "20s", "--format", "json", "step.py:before", "step.py:after")
     proof = json.loads(result.stdout)
     assert proof["result"]["same"] == "same"
-    assert all(0.4 < pair["gain"] < 0.9 for pair in proof["pairs"][:1])
+    assert all(pair["gain"] > 0.1 for pair in proof["pairs"][:1])
     assert proof["verdict"] == ("proven" if len(proof["pairs"]) >= 3 else "unknown")
     assert result.exit_code == (0 if proof["proven"] else 1)
 

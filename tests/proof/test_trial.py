@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -191,9 +190,7 @@ def test_a_function_that_is_not_there_is_a_wrong_call(folder: Path) -> None:
 
 
 def test_a_program_that_never_comes_to_its_steps_is_ended(folder: Path) -> None:
-    """At the limit, without waiting for it."""
-    Path("bad.py").write_text("import time\ntime.sleep(60)")
-    began = time.monotonic()
+    """At the limit, without waiting for it: its own end would come after days."""
+    Path("bad.py").write_text("import time\ntime.sleep(10**6)")
     with Trials({Side.BEFORE: program("bad.py")}, 0.1) as trials, pytest.raises(TimeoutError):
         trials.open(Side.BEFORE).ready()
-    assert time.monotonic() - began < 20

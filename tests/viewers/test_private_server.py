@@ -41,7 +41,7 @@ def page() -> Iterator[private_server.Page]:
 def asked(url: str, path: str, host: str | None, method: str = "GET") -> tuple[int, bytes, http.client.HTTPMessage]:
     """Status, body and headers of a request for a path of the server at a URL; `host` as another name would have it."""
     where = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=10)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=120)
     connection.putrequest(method, path, skip_host=True)
     if host is not None:
         connection.putheader("Host", host)
