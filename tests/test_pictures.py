@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -10,13 +11,16 @@ from docs.pictures import IMAGES, SCATTER, STEPS, drawings
 from docs.scatter import HABITS, LAUNCHES, SYNCS, points, tables
 from tests.pages import PAGES
 
-DRAWN = dict(drawings())
+
+@functools.cache
+def drawn() -> dict[str, str]:
+    return dict(drawings())
 
 
 @pytest.mark.parametrize("name", [*STEPS, SCATTER])
 def test_a_picture_is_as_it_is_drawn_now(name: str) -> None:
     """`python -m docs.pictures` writes them anew."""
-    assert (IMAGES / name).read_text(encoding="utf-8") == DRAWN[name]
+    assert (IMAGES / name).read_text(encoding="utf-8") == drawn()[name]
 
 
 def test_every_picture_stands_on_a_page_and_has_a_text() -> None:
@@ -29,8 +33,8 @@ def test_every_picture_stands_on_a_page_and_has_a_text() -> None:
 def test_the_scatter_has_a_point_for_each_row_with_a_projection() -> None:
     """Each table of the page that compares a projection with a measurement is read whole; misses are drawn."""
     page = tables()
-    drawn = list(points(page))
-    counted = {kind: sum(p.kind == kind for p in drawn) for kind in (SYNCS, HABITS, LAUNCHES)}
+    shown = list(points(page))
+    counted = {kind: sum(p.kind == kind for p in shown) for kind in (SYNCS, HABITS, LAUNCHES)}
     printed = re.findall(r"<!-- table: python -m benchmarks\.(\S+).*?-->\n(.*?)<!-- /table", page, re.S)
     rows = {name: len(text.splitlines()) - 2 for name, text in printed}
     assert counted == {
@@ -38,4 +42,4 @@ def test_the_scatter_has_a_point_for_each_row_with_a_projection() -> None:
         HABITS: rows["host_stalls"] + rows["habits"] - page.count("| at best "),
         LAUNCHES: 4 * rows["joint.score"],
     }
-    assert any(not p.inside for p in drawn)
+    assert any(not p.inside for p in shown)
