@@ -19,18 +19,21 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from syncscan.capture.unseen import unseen
+from syncscan.fixing import server as fix_server
+
 IMPORTED = (
-    "torch._dynamo",  # by an optimizer's first step
+    *fix_server.IMPORTED,
     "syncscan.api",
     "syncscan.cli",
     "syncscan.capture.main_script",
     "syncscan.capture.session",
     "syncscan.dryrun.pretend",
-    "syncscan.fixing.job_process",
     "syncscan.report.html",
 )
 HIGH = 500
@@ -97,6 +100,9 @@ def main(door: str) -> None:
     """Serve until stdin ends; the children run their programs from here."""
     for name in IMPORTED:
         importlib.import_module(name)
+    unseen()
+    for registration in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        registration.atexit = False  # torch would take its libraries apart at each end
     gc.collect()
     gc.freeze()
     if words := Server(socket.socket(fileno=int(door))).next_program():

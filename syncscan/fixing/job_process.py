@@ -268,7 +268,7 @@ def _covered(files: list[str]) -> Iterator[dict[str, set[int]]]:
 def _user_files(job: ProgramJob) -> list[str]:
     """Return the Python files that ran and belong to no library."""
     named = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    files = {str(Path(file).absolute()) for file in named if isinstance(file, str) and file.endswith(".py")}
+    files = {str(Path(file).absolute()) for file in named if isinstance(file, str) and _is_users(file)}
     own = Path(job.target)
     if own.suffix == ".py":
         files.add(str(own.absolute()))

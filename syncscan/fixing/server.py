@@ -16,21 +16,34 @@ import signal
 import sys
 import time
 import traceback
+import weakref
 from pathlib import Path
 
 import msgspec
 
+from syncscan.capture.unseen import unseen
 from syncscan.fixing.messages import ProgramJob, RunResult, raised
 from syncscan.scratch import Scratch
 from syncscan.scratch.uploads import name_connections
 
 POLL_S = 0.01
+IMPORTED = (
+    "torch._dynamo",  # by an optimizer's first step
+    "torch.utils.cpp_extension",  # by a simulated GPU
+    "syncscan.dryrun.device_functions",
+    "syncscan.dryrun.dispatch_mode",
+    "syncscan.fixing.job_process",
+)
+"""Modules that each run needs, imported once here and not in each fork."""
 
 
 def main() -> None:
     """Answer until stdin ends: a line of JSON a job, `[job file, outcome file, seconds]`."""
-    importlib.import_module("torch._dynamo")  # an optimizer's first step imports it: once here, not in each fork
-    importlib.import_module("syncscan.fixing.job_process")
+    for name in IMPORTED:
+        importlib.import_module(name)
+    unseen()
+    for registration in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        registration.atexit = False  # torch would take its 170 libraries apart at the end of each run
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

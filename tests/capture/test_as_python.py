@@ -168,7 +168,9 @@ def profiled(folder: Path, *arguments: str) -> Ran:
     return code, report.sub("", out), [line for line in err if not line.startswith(ours)]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("import torch" in text)) for name, text in SCRIPTS.items()]
+)
 def test_a_script_runs_as_under_python(name: str, tmp_path: Path) -> None:
     """Whatever it does, and however it ends."""
     (tmp_path / "helper.py").write_text("")

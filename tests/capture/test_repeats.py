@@ -35,7 +35,7 @@ def test_a_model_s_outermost_call_ends_a_step(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(repeats, "COUNT_S", 0.3)
     chosen: list[str] = []
     rounds: list[float] = []
-    model, until = nn.Linear(4, 4), time.monotonic() + 60
+    model, until = nn.Linear(4, 4), time.monotonic() + 300
     search = Repeats(chosen.append, lambda: rounds.append(time.monotonic()), lambda sentence: None)
     search.start()
     try:

@@ -6,10 +6,13 @@ import importlib
 
 import pytest
 
+from syncscan.capture.unseen import unseen
+
 
 @pytest.fixture(scope="session", autouse=True)
 def imported() -> None:
-    """An optimizer's first step imports `torch._dynamo`."""
+    """An optimizer's first step imports `torch._dynamo`, a simulated GPU `torch.utils.cpp_extension`."""
     pytest.importorskip("torch")
-    for name in ("torch._dynamo", "syncscan.report.html", "syncscan.dryrun.pretend", "syncscan.dryrun.program_steps"):
+    for name in ("torch._dynamo", "torch.utils.cpp_extension", "syncscan.report.html", "syncscan.dryrun.pretend"):
         importlib.import_module(name)
+    unseen()
