@@ -99,9 +99,9 @@ SCRIPTS = {
         """,
     "atexit after an error": "import atexit; atexit.register(print, 'bye'); raise ValueError('mine')",
     "thread": """
-        import threading
-        threading.Thread(target=lambda: (threading.main_thread().join(), print('thread'))).start()
+        import threading, time
         print('main')
+        threading.Thread(target=lambda: (time.sleep(0.3), print('thread'))).start()
         """,
     "thread that raises": """
         import threading

@@ -260,7 +260,13 @@ ONCE = {id(put): file for file, put in reversed(PUT.items()) if not isinstance(p
 """A file of those that are put in together."""
 
 
-@pytest.mark.parametrize("file", ONCE.values())
+QUICK = ("capture/optimizer_hook.py", "capture/ticks.py")
+"""The hook that each capture puts in, and the handler of a signal."""
+
+
+@pytest.mark.parametrize(
+    "file", [pytest.param(file, marks=[pytest.mark.slow] * (file not in QUICK)) for file in ONCE.values()]
+)
 def test_what_is_put_in_changes_no_graph(file: str) -> None:
     """Graphs, breaks and compilations are equal, whether it comes before or after the program compiles, and goes."""
     put = PUT[file]
