@@ -162,12 +162,14 @@ def _ranked(story: Story) -> Iterator[Block]:
 
 def _row(entry: FindingText | HabitText, costed: bool) -> tuple[Words | Stacked, ...]:
     if isinstance(entry, HabitText):
+        title, rule = entry.title, entry.rule
         saves, waits, details = entry.saves, "", [entry.where, entry.doubt]
     else:
+        title, rule = entry.of.title, entry.of.rule
         saves = f"{entry.saves} ({entry.share})" if entry.share else entry.saves
         waits, details = entry.waits, [entry.where, *entry.circumstances, entry.doubt]
-    place = " · ".join(part for part in (entry.rule, *details) if part)
-    return *((saves, waits) if costed else ()), Stacked((entry.title, Span(place, "dim")))
+    place = " · ".join(part for part in (rule, *details) if part)
+    return *((saves, waits) if costed else ()), Stacked((title, Span(place, "dim")))
 
 
 def phases(story: Story) -> Iterator[Block]:

@@ -32,7 +32,7 @@ def blocks(findings: Sequence[FindingText]) -> Iterator[Block]:
     by_file: defaultdict[str, list[FindingText]] = defaultdict(list)
     for entry in findings:
         place = _flagged(entry)
-        if place is not None and entry.id in waiting:
+        if place is not None and entry.of.id in waiting:
             by_file[place.file].append(entry)
     longest = sorted(by_file, key=lambda file: -sum(entry.of.wait_us for entry in by_file[file]))
     if longest:

@@ -72,7 +72,7 @@ def render(analysis: Analysis) -> str:
         **lanes,
         "habits": {name: habits[id] for name, id in lanes["habits"].items() if id in habits},
         "host": icicle,
-        "labels": {f.number: {"title": shown(f.title, 120), "place": shown(f.where, 200)} for f in findings},
+        "labels": {f.number: {"title": shown(f.of.title, 120), "place": shown(f.where, 200)} for f in findings},
     }
     return template("report.html.j2").render(
         version=__version__,
@@ -299,7 +299,7 @@ def _finding(
         "id": f"f{finding.number}",
         "kind": "finding",
         "severity": f.severity.value,
-        "title": shown(finding.title, 200),
+        "title": shown(f.title, 200),
         "place": shown(finding.where, 200),
         "saves": f"{finding.saves}{share}" if story.costed else "",
         "cost": cost,

@@ -11,7 +11,7 @@ import msgspec
 
 from syncscan.facts.period import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Phase, Severity
+from syncscan.model.finding import Finding, Phase
 from syncscan.model.race import Race
 from syncscan.report import (
     compile_breaks,
@@ -50,10 +50,6 @@ class FindingText(msgspec.Struct, frozen=True, kw_only=True):
     of: Finding
     number: int
     """Index of the finding."""
-    id: str
-    rule: str
-    severity: Severity
-    title: str
     what: str
     """Op and innermost scope."""
     where: str
@@ -195,10 +191,6 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
     return FindingText(
         of=f,
         number=number,
-        id=f.id,
-        rule=f.rule,
-        severity=f.severity,
-        title=f.title,
         what=what(f),
         where=whereabouts(f),
         saves=costs.saves,

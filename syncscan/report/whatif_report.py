@@ -117,14 +117,14 @@ def _table(findings: Sequence[FindingText], removed: frozenset[str]) -> Grid:
         GridColumn("waits", right=True),
         GridColumn("sync, and where"),
     )
-    listed = sorted(findings, key=lambda finding: finding.id not in removed)
-    return Grid(columns, tuple(_row(finding, finding.id in removed) for finding in listed), SHOWN)
+    listed = sorted(findings, key=lambda finding: finding.of.id not in removed)
+    return Grid(columns, tuple(_row(finding, finding.of.id in removed) for finding in listed), SHOWN)
 
 
 def _row(finding: FindingText, removed: bool) -> tuple[Words | Stacked, ...]:
     saves = f"{finding.saves} ({finding.share})" if finding.share else finding.saves
     where = " · ".join(part for part in (finding.where, finding.doubt) if part)
-    return Span("✗", "bad") if removed else "", saves, finding.waits, Stacked((code(finding.id), Span(where, "dim")))
+    return Span("✗", "bad") if removed else "", saves, finding.waits, Stacked((code(finding.of.id), Span(where, "dim")))
 
 
 def _advice(front: Front) -> Iterator[Block]:

@@ -15,6 +15,7 @@ from syncscan.gate import check_document
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.report import evidence, fragment, render, terminal, whatif_json, whatif_report
 from syncscan.report.front import Front, front_of
+from syncscan.report.habits import HabitText
 from syncscan.report.story import RANKED, story_of
 from tests.each import each
 from tests.recordings import FOLDER, analyzed, name, rendered
@@ -72,8 +73,9 @@ def test_every_format_lists_each_finding_and_habit_with_what_it_saves(recording:
     at = shown.index(RANKED) if form != "html" and analysis.shown.ranked else 0
     for entry in story_of(analysis).ranked[: fragment.MAX_ROWS if form == "fragment" else 50]:
         assert plain(entry.saves) in shown[at:]
-        assert plain(entry.title) in shown[at:]
-        at = shown.index(plain(entry.title), at) if form != "html" else 0
+        title = plain(entry.title if isinstance(entry, HabitText) else entry.of.title)
+        assert title in shown[at:]
+        at = shown.index(title, at) if form != "html" else 0
 
 
 @each("recording", TRACES, name)

@@ -72,14 +72,14 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowA
 
 def _finding_slice(finding: FindingText, o: SyncPoint, step: StepSummary) -> Drawn:
     args = _finding_args(finding.number + 1, finding.of, o, step)
-    return Drawn(o.ts, o.end, _short(finding, step), args, _COLORS[finding.severity])
+    return Drawn(o.ts, o.end, _short(finding, step), args, _COLORS[finding.of.severity])
 
 
 def _short(finding: FindingText, step: StepSummary) -> str:
     """Return a slice's text: what removal saves, or the wait where that isn't projected, and the rule."""
     if finding.of.recoverable_us is not None:
-        return f"saves {finding.saves} · {finding.rule}"
-    return finding.rule if step.waits_withheld else f"waits {finding.waits} · {finding.rule}"
+        return f"saves {finding.saves} · {finding.of.rule}"
+    return finding.of.rule if step.waits_withheld else f"waits {finding.waits} · {finding.of.rule}"
 
 
 def _finding_args(number: int, f: Finding, o: SyncPoint, step: StepSummary) -> dict[str, Any]:
