@@ -194,7 +194,7 @@ _KIND_OF_COPY = 7
 def timed(portion: Int64, columns: Columns) -> list[Int64]:
     """Return begin, duration and further columns of the rows with usable times; the others are counted."""
     begin, end = portion[0], portion[1]
-    usable = (np.abs(begin) < _LONGEST_NS) & (np.abs(end) < _LONGEST_NS) & (end != NONE)
+    usable = (begin > -_LONGEST_NS) & (begin < _LONGEST_NS) & (end > -_LONGEST_NS) & (end < _LONGEST_NS) & (end != NONE)
     columns.damage.untimed += int(len(usable) - np.count_nonzero(usable))
     begin, end, *others = portion if usable.all() else portion[:, usable]
     return [begin, np.maximum(end - begin, 0), *others]
