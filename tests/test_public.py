@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mypy import api as mypy
 
 import syncscan
@@ -66,6 +67,7 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
         assert [n for n in own if not getattr(thing, n).__doc__] == []
 
 
+@pytest.mark.slow
 def test_a_misspelt_name_fails_type_checking(tmp_path: Path) -> None:
     """`syncscan.analize` is no name for mypy --strict, and `syncscan.analyze` has its type."""
     script = tmp_path / "script.py"

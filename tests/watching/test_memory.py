@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.watch_memory import FILES, MOST_BYTES, day
 
 
+@pytest.mark.slow
 def test_memory_and_files_are_bounded() -> None:
     """New functions, lines and threads without end: 14,000 samples later, less than 2 MB have come to it."""
     (_, _), *later = day(900.0, 3)
