@@ -5,7 +5,6 @@ Those of the core are in this folder, the others in their rooms.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 import threading
@@ -76,7 +75,7 @@ class _Lazy(click.Group):
             args = [*door.meant(name, all_commands()), *args]
             name = args[0]
         if name and not module_of(name):
-            close = difflib.get_close_matches(name, all_commands(), 1)
+            close = door.nearest(name, all_commands())
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         resolved = super().resolve_command(ctx, args)

@@ -5,7 +5,6 @@ Rooms say which other words are theirs, such as a process or a job's folder.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,9 +36,14 @@ def meant(word: str, commands: Iterable[str]) -> list[str]:
         return ["profile"] if os.access(path, os.X_OK) else ["analyze"]
     if os.sep in word:
         raise TraceNotFound(f"{word} doesn't exist.", "Give a trace, a folder, a script or a process's id.")
-    if not difflib.get_close_matches(word, commands, 1) and _is_program(word):
-        return ["profile"]
-    return []
+    return ["profile"] if not nearest(word, commands) and _is_program(word) else []
+
+
+def nearest(word: str, commands: Iterable[str]) -> list[str]:
+    """Return the command that a word is probably a misspelling of."""
+    import difflib
+
+    return difflib.get_close_matches(word, commands, 1)
 
 
 def names_recording(word: str) -> bool:

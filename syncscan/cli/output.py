@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.model.step_times import RECORD_AGAIN
 from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ def warn_briefly(analysis: Analysis, printed: Collection[str] = ()) -> None:
     Left out is what was `printed` before, and what the screen's answer to how sure it is, and its next command, say.
     """
     from syncscan import api
+    from syncscan.model.step_times import RECORD_AGAIN
 
     info = analysis.trace.info
     on_screen = {w for w in api.missing(analysis.trace) if w not in info.capture.notes or RECORD_AGAIN in w}
