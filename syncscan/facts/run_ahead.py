@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from syncscan.facts.device_work import DeviceWork
+from syncscan.model.arrays import quantile
 from syncscan.model.step import RunAhead
 from syncscan.model.trace import NONE, Trace
 
@@ -30,5 +31,6 @@ def run_ahead(trace: Trace, steps: Sequence[tuple[int, int]], device: int) -> Ru
     of = [of_step for of_step in of if len(of_step)]
     if not of:
         return None
-    least, middle = (float(np.median([by(of_step) for of_step in of])) / 1e3 for by in (np.min, np.median))
+    least = quantile([of_step.min() for of_step in of], 0.5) / 1e3
+    middle = quantile([quantile(of_step, 0.5) for of_step in of], 0.5) / 1e3
     return RunAhead(least, middle)

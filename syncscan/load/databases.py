@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +83,10 @@ def read(
 
 def read_report(path: str, process: str | None, progress: Progress | None, max_memory: int | None) -> Trace:
     """Export a report of Nsight Systems by nsys into a folder that is removed again, and read that."""
+    import shutil
+    import subprocess
+    import tempfile
+
     from syncscan.load import nsys
 
     if not Path(path).is_file():
@@ -119,6 +120,8 @@ class _Stored:
     def __enter__(self) -> _Stored:
         if self._is_plain():
             return self
+        import tempfile  # here and below: no other trace needs them
+
         self._folder = tempfile.mkdtemp(prefix="syncscan-")
         name, self.path = self.path, str(Path(self._folder, "export.sqlite"))
         try:
@@ -132,6 +135,8 @@ class _Stored:
 
     def __exit__(self, *_: object) -> None:
         if self._folder:
+            import shutil
+
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _is_plain(self) -> bool:
