@@ -53,10 +53,6 @@ def names_in(node: ast.AST) -> Iterator[ast.Name]:
     yield from (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
-def is_stored(file: File, name: ast.Name, within: ast.AST) -> bool:
-    return any(file.within(n, within) for n in file.stores(name))
-
-
 def targets(loop: ast.For) -> set[str]:
     """Return the names that a loop gives its values to."""
     return {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}

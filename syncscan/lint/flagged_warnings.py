@@ -1,14 +1,19 @@
-"""Flag lint warnings for CI servers, one line each."""
+"""Flag lint warnings for CI servers, one line each, with their rows of a CSV file."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from syncscan.lint.report import beside, doubt, verdict
-from syncscan.lint.table import COLUMNS, warning_row
 from syncscan.lint.warning import LIMITS, LintResult, LintWarning
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.phrases import sentences
+
+COLUMNS = (
+    "rule", "cause", "severity", "confidence", "file", "cell", "line", "column", "function", "scope", "code", "place",
+    "because", "title", "fix",
+)  # fmt: skip
 
 
 def flagged_warnings(linted: LintResult) -> Flagged:
@@ -39,5 +44,11 @@ def _line(g: LintWarning) -> FlaggedLine:
         inside=(at.function, "function") if at.function else None,
         fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
         figures={"guess": True, "cause": g.cause.value, "confidence": g.confidence.value},
-        rows=(warning_row(g),),
+        rows=(_row(g),),
     )
+
+
+def _row(g: LintWarning) -> dict[str, Any]:
+    at, judged = g.source, (g.rule, g.cause.value, g.severity.value, g.confidence.value)
+    stands = (at.file, at.cell, at.line, at.column, at.function, " > ".join(g.scope), at.code, g.place)
+    return dict(zip(COLUMNS, (*judged, *stands, g.because, g.title, g.fix), strict=True))

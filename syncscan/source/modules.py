@@ -12,7 +12,7 @@ from syncscan.source.tree import SourceTree
 
 _CLASSES = re.compile(r"^torch\.nn\.([A-Z]|modules\.)|(^|\.)(Lightning)?Module$|PreTrainedModel$")
 """Full names of classes that are modules."""
-RETURN_THEMSELVES = frozenset(
+_RETURN_THEMSELVES = frozenset(
     "to cuda cpu xpu mtia train eval half bfloat16 float double type requires_grad_ apply to_empty share_memory".split()
 )
 """Methods that return the module that they are called on."""
@@ -47,4 +47,4 @@ class Modules:
         if name in self._classes or _OF_OTHERS.search(name):
             return True
         method = matched("$module.$name(...)", node)
-        return method is not None and method.name in RETURN_THEMSELVES and self.makes(method.module, is_module)
+        return method is not None and method.name in _RETURN_THEMSELVES and self.makes(method.module, is_module)

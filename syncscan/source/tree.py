@@ -237,9 +237,6 @@ class SourceTree:
             scope = self.tree if name.id in self._declared[scope, ast.Global] else self.scope_of(scope)
         return scope
 
-    def declares_global(self, scope: Scope, name: str) -> bool:
-        return scope is self.tree or name in self._declared[scope, ast.Global]
-
     def is_free(self, name: ast.Name) -> bool:
         """Return whether nothing in the file binds what a name stands for, so that it is Python's own."""
         home = self.home_of(name)
