@@ -50,7 +50,7 @@ def fix(
 
     from syncscan.capture.commands import refuse_notebook
     from syncscan.errors import UsageError
-    from syncscan.fixing.gains import gains_of, with_note
+    from syncscan.fixing.fix_gains import gains_of, with_note
     from syncscan.fixing.patch_builder import Options, PatchBuilder
 
     file, colon, function = program.rpartition(":")

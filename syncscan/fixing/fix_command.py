@@ -182,7 +182,7 @@ def _result(
 
 def _proof(fixed: Fixed, module: bool, trace: str | None) -> Proof:
     from syncscan.errors import UsageError
-    from syncscan.fixing.gains import prove_patch
+    from syncscan.fixing.fix_gains import prove_patch
 
     if module:
         raise UsageError(

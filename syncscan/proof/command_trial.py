@@ -1,8 +1,8 @@
 """Commands in place of programs: their number is taken in turns while they run, or once they have ended.
 
 A command that goes on printing its number takes turns: the other's processes are stopped meanwhile, and the first
-number after a stop is left out, since it counts the stop. One that prints it at its end runs whole, the two after each
-other; so does a server, of which a client's number, or its time, is taken.
+numbers after a stop are left out, since they count it. One that prints it at its end runs whole, one after the other;
+so does a server, of which a client's number, or its time, is taken.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import socket
 import statistics
 import tempfile
 import time
@@ -29,12 +30,21 @@ from syncscan.scratch import Scratch
 
 WARM = 2
 """Numbers of a command that are left out at its begin."""
+LEAD = 2
+"""Numbers that are left out after a stop: one may be printed late, of a time before it, and the next counts the stop
+(karpathy/nanoGPT takes an iteration's time before it waits for the loss)."""
+FEWEST = 3
+"""Numbers of a turn, at least."""
 ENOUGH = 8
 """Numbers that a command prints before its end if it is to take turns."""
+APART_S = 6.0
+"""How long one is measured that has its process to itself."""
 TURN_S = 1.0
 """How long a turn lasts, about: long beside the number that is left out at its begin."""
 OFF = 1.2
 """By what factor a number that counts a stop is worse than the one before, at least: less can't spoil a turn."""
+PORT = "PET_MASTER_PORT"
+"""Variable that torchrun reads its port from, unless its words name one."""
 NOTHING = Difference(None, None)
 NOT_COMPARED = Result(Same.NOT_COMPARED, 0, NOTHING, None, None, "output")
 
@@ -90,8 +100,13 @@ class CommandTrials:
 
     def run(self, command: ShellCommand, find: Callable[[str], Any] | None) -> CommandRun:
         """Start a command, whose writes go to a scratch view unless they are to reach the user's files."""
-        environment = {**self._caches, **command.environment}
+        environment = {PORT: str(_free_port()), **self._caches, **command.environment}
         return CommandRun(replace(command, environment=environment), None if self._in_place else Scratch.made(), find)
+
+    @property
+    def together(self) -> bool:
+        """Whether both are running, so that turns are short."""
+        return sum(isinstance(trial, CommandTrial) and trial.run.code is None for trial in self._open) > 1
 
     def alone(self, trial: CommandTrial) -> bool:
         """Let one go on, and none of the others; return whether it was stopped before."""
@@ -128,6 +143,14 @@ class CommandTrials:
         return list(metric.without(trial.run.lines)) if metric else trial.run.lines
 
 
+def _free_port() -> int:
+    """Return a port for a launcher's ranks to meet at: two at a time can't both have torchrun's usual one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def _compared(before: list[str], after: list[str]) -> Result:
     pairs = itertools.zip_longest(before, after, fillvalue="nothing")
     why = next((f"line {n} is '{a[:60]}' and '{b[:60]}'" for n, (a, b) in enumerate(pairs, 1) if a != b), "")
@@ -145,10 +168,10 @@ class CommandTrial:
         if self._trials.whole:
             return 0
         self._await(WARM)
-        return 1
+        return LEAD
 
     def turn(self, count: int) -> Turn:
-        """Let it go on alone, and take the mean of as many numbers, or of those of a turn's time, but of one at least.
+        """Let it go on alone, and take the mean of as many numbers, or of a turn's time, but of a few at least.
 
         Of a run that is taken whole, it is its number.
         """
@@ -156,14 +179,14 @@ class CommandTrial:
             return Turn(self.number(), "host", self.run.seconds * 1e6)
         taken, begin = self.run.taken, len(self.run.taken)
         stopped = self._trials.alone(self)
-        self._await(begin + 1)
-        began = time.monotonic()
-        self._await(begin + 2)
-        self._await(begin + 1 + count, began + TURN_S)
-        numbers = taken[begin + 1 : begin + 1 + count]
+        self._await(begin + LEAD)
+        began, first = time.monotonic(), begin + LEAD
+        self._await(first + FEWEST)
+        self._await(first + count, began + (TURN_S if self._trials.together else APART_S))
+        numbers = taken[first : first + max(FEWEST, count)]
         if stopped:
-            middle = statistics.median(value for _, value in numbers)
-            self._refuse_averages(taken[begin - 1][1], taken[begin][1], middle)
+            parts = taken[:begin], taken[begin:first], numbers
+            self._refuse_averages(*([value for _, value in part] for part in parts))
         took_us = (time.monotonic() - began) / len(numbers) * 1e6
         return Turn(self._slowest(numbers, statistics.fmean), "printed", took_us)
 
@@ -205,13 +228,15 @@ class CommandTrial:
             made = len(self.run.taken)
             raise TooFewSteps(f"{self._name} ended after {made} numbers, which is too few.", made)
 
-    def _refuse_averages(self, before: float, first: float, then: float) -> None:
+    def _refuse_averages(self, earlier: list[float], first: list[float], then: list[float]) -> None:
         """Refuse numbers that count the time in which the command was stopped for longer than one number.
 
         A mean since the begin does: it is then nearer to the number right after the stop than to the one before.
         """
-        worse = (before / first) if self._trials.higher else (first / before)
-        if worse > OFF and abs(then - first) < abs(then - before):
+        before, middle = statistics.median(earlier[-FEWEST:]), statistics.median(then)
+        worst = min(first) if self._trials.higher else max(first)
+        worse = (before / worst) if self._trials.higher else (worst / before)
+        if worse > OFF and abs(middle - worst) < abs(middle - before):
             raise ProgramFailed(f"{self._name} counts the time in which it was stopped.")
 
     def _slowest(self, numbers: Sequence[tuple[str, float]], middle: Callable[[Sequence[float]], float]) -> float:

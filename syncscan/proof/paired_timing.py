@@ -141,9 +141,13 @@ class PairedTiming:
         return f"the limit of {self._options.limit_s:g} s leaves no time for another pair{wanted and '; ' + wanted}"
 
     def _outlook(self) -> str:
-        """Return how long ±2 % takes, by the pairs so far; empty for fewer than three, or where that is reached."""
+        """Return how long ±2 % takes, by the pairs so far; empty for none, or where that is reached."""
+        if not self.pairs:
+            return ""
         needed = estimate.pairs_needed(self.pairs)
-        if needed is None or needed <= len(self.pairs):
+        if needed is None:
+            return f"a pair takes {self._pair_s:.0f} s, and {estimate.MIN_PAIRS} are needed"
+        if needed <= len(self.pairs):
             return ""
         return f"±2 % takes about {max(1, round(needed * self._pair_s / 60))} min, {needed} pairs"
 

@@ -36,7 +36,7 @@ class HabitText(msgspec.Struct, frozen=True, kw_only=True):
     """Range of the gain; empty where there is no doubt."""
     evidence: str
     splits: tuple[str, ...]
-    """What prevents a single CUDA graph for the step."""
+    """Reasons against a single CUDA graph for the step."""
     why: str
     fix: str
     when_fine: str

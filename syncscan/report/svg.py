@@ -31,7 +31,7 @@ ROW, STEP, TOP = 22, 30, 22
 LETTER = 6.7
 """Approximate width of a letter, px."""
 BOLD = 8.2
-"""That of a bold one."""
+"""Width of a bold one."""
 LEVELS = 4
 """Shades of a pixel by how much of it the device works."""
 STYLES = ("step_picture.css",)

@@ -24,11 +24,11 @@ def row(analysis: Analysis) -> Row:
     """Return the table row of a trace, whatever its view hides; its step is without the profiler where known."""
     step, entries = analysis.step, remedies.describe(analysis)
     often = sum(f.per_step for f in real(analysis.findings))
-    whole, us = replayed(step), step.recoverable_us
-    part = f" ({percent(us, whole)})" if us is not None and measurable(us, whole) else ""
-    gain = "–" if us is None or not often else f"{saving(us, whole, step.recoverable_range_us)}{part}"
+    step_us, us = replayed(step), step.recoverable_us
+    part = f" ({percent(us, step_us)})" if us is not None and measurable(us, step_us) else ""
+    gain = "–" if us is None or not often else f"{saving(us, step_us, step.recoverable_range_us)}{part}"
     first = f"{entries[0].saves}: {entries[0].what}" if entries else "nothing"
-    return duration(whole), step.bound.value, f"{often:.3g}", gain, _named(analysis.trace.info.path, first)
+    return duration(step_us), step.bound.value, f"{often:.3g}", gain, _named(analysis.trace.info.path, first)
 
 
 def unread(path: str, why: str) -> Row:

@@ -1,4 +1,4 @@
-"""What names, calls and literals are as they are written."""
+"""Names, calls and literals as they are written."""
 
 from __future__ import annotations
 

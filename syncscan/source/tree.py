@@ -254,7 +254,7 @@ class SourceTree:
 
     @cached_property
     def _declared(self) -> dict[tuple[Scope, type], set[str]]:
-        """What `global` and `nonlocal` statements name."""
+        """Names in `global` and `nonlocal` statements."""
         names: dict[tuple[Scope, type], set[str]] = defaultdict(set)
         for node in self.nodes:
             if isinstance(node, ast.Global | ast.Nonlocal):

@@ -113,10 +113,10 @@ def test_stderr_has_one_line_however_much_is_wrong(tmp_path: Path) -> None:
         t.sync("aten::item", at=start + 20, wait=500)
     text = json.dumps(json.loads(t.write(path).read_text()))
     path.write_text(text[: len(text) - 40].replace('"dur"', '"dur": "long", "dur2"', 1))
-    brief, whole = run(str(path)), run(str(path), "--format", "csv")
+    brief, listed = run(str(path)), run(str(path), "--format", "csv")
     assert brief.stderr.count("\n") == 1
-    assert whole.stderr.count("\n") > 1
-    assert f"({whole.stderr.count(chr(10)) - 2} more: -v)" in brief.stderr
+    assert listed.stderr.count("\n") > 1
+    assert f"({listed.stderr.count(chr(10)) - 2} more: -v)" in brief.stderr
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:

@@ -98,11 +98,11 @@ def test_check_does_not_pass_on_a_program_that_fails(answer: dict[str, Any], mon
 
 def test_a_gain_that_is_not_proven_is_not_written(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """With --prove, --write keeps only what gains."""
-    monkeypatch.setattr("syncscan.fixing.gains.prove_patch", lambda *args: NOISY)
+    monkeypatch.setattr("syncscan.fixing.fix_gains.prove_patch", lambda *args: NOISY)
     result = run("--prove", "--write", "train.py")
     assert "so no file was written" in result.stderr
     assert Path("train.py").read_text() == BEFORE
-    monkeypatch.setattr("syncscan.fixing.gains.prove_patch", lambda *args: PROOF)
+    monkeypatch.setattr("syncscan.fixing.fix_gains.prove_patch", lambda *args: PROOF)
     assert run("--prove", "--write", "train.py").exit_code == 0
     assert Path("train.py").read_text() == AFTER
 
@@ -112,7 +112,7 @@ def test_the_proof_is_in_the_report_or_beside_it(
     answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, form: str, stream: str
 ) -> None:
     """Formats that machines read have no place for it."""
-    monkeypatch.setattr("syncscan.fixing.gains.prove_patch", lambda *args: PROOF)
+    monkeypatch.setattr("syncscan.fixing.fix_gains.prove_patch", lambda *args: PROOF)
     result = run("--prove", "--format", form, "train.py")
     shown = [name for name in ("stdout", "stderr") if verdict_of(PROOF) in getattr(result, name)]
     assert shown == [stream]
@@ -127,7 +127,7 @@ def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest
         progress("pair 1: 2% less")
         return PROOF
 
-    monkeypatch.setattr("syncscan.fixing.gains.prove_patch", prove)
+    monkeypatch.setattr("syncscan.fixing.fix_gains.prove_patch", prove)
     result = run("--prove", "train.py")
     assert limits == [180.0]
     assert result.stderr.endswith("\nMeasuring the patch, for 180 s at most.\npair 1: 2% less\n")

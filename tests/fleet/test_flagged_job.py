@@ -22,11 +22,11 @@ from tests.report.example import HOSTILE
 
 def gaining(gain_us: float | None, intended: bool = False) -> Fleet:
     """A job of steps of 10 ms with one finding."""
-    whole = job(2, 1)
+    both = job(2, 1)
     first = replace(
-        whole.findings[0], first=rank_finding(severity=Severity.INFO if intended else Severity.LOW), gain_us=gain_us
+        both.findings[0], first=rank_finding(severity=Severity.INFO if intended else Severity.LOW), gain_us=gain_us
     )
-    return replace(whole, findings=(first,))
+    return replace(both, findings=(first,))
 
 
 @pytest.mark.parametrize(

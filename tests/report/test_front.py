@@ -113,7 +113,7 @@ def test_nothing_is_said_to_gain_nothing_that_gains_something() -> None:
 
 
 def test_a_state_has_one_range() -> None:
-    """What a first screen projects of the step without all of its syncs and compiled is what stands behind `-v`."""
+    """A first screen's step without all of its syncs, compiled, is the one behind `-v`."""
 
     def one(a: Analysis, f: Front) -> Iterator[str]:
         everything = {x.id for x in a.findings if not x.intended}

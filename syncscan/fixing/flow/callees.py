@@ -7,7 +7,7 @@ import builtins
 import sys
 from collections.abc import Iterator
 
-from syncscan.fixing import calls
+from syncscan.fixing import argument_calls as calls
 from syncscan.fixing.program_file import File
 from syncscan.source.names import called, parameters
 from syncscan.source.tree import Function, Scope

@@ -41,7 +41,7 @@ _NEEDED = {
 """By the kind of expression or statement that holds the number: what the host needs it for."""
 _LOGS = ("info", "debug", "log", "write", "add_scalar", ".format")
 _HOLDS = (ast.Assign, ast.AnnAssign, ast.Return, ast.Call, ast.List, ast.Dict, ast.Tuple, ast.IfExp)
-"""What may hold the tensor of a name in it."""
+"""Kinds of expression that may hold the tensor of a name."""
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 MOST = 40

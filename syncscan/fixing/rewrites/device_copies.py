@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
-from syncscan.fixing import calls, expressions
-from syncscan.fixing.calls import with_argument
+from syncscan.fixing import argument_calls as calls
+from syncscan.fixing import expressions
+from syncscan.fixing.argument_calls import with_argument
 from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import calls, expressions
+from syncscan.fixing import argument_calls as calls
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, Render
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import primary

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import calls, expressions
-from syncscan.fixing.calls import with_argument
+from syncscan.fixing import argument_calls as calls
+from syncscan.fixing import expressions
+from syncscan.fixing.argument_calls import with_argument
 from syncscan.fixing.edits import Draft, Edit
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite

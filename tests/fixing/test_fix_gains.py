@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan import api
-from syncscan.fixing import gains
-from syncscan.fixing.gains import of_analysis, projected, with_note
+from syncscan.fixing import fix_gains
+from syncscan.fixing.fix_gains import of_analysis, projected, with_note
 from syncscan.model.fix import Fixed, FixGain, Patched
 from tests.fixing.test_report import FIXED, fix
 
@@ -66,11 +66,11 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         texts = {original.name: text.read_text() for original, text in patched}
         seen.append((after, texts, sorted(path.name for path in tmp_path.iterdir())))
 
-    monkeypatch.setattr(gains, "prove", prove)
+    monkeypatch.setattr(fix_gains, "prove", prove)
     return seen
 
 
 def test_a_patch_is_measured_at_the_programs_own_path(programs: list[Any]) -> None:
     """Whichever files it changes; the user's folder has no other file meanwhile."""
-    gains.prove_patch(patch(train="faster", scale="2"), 20.0)
+    fix_gains.prove_patch(patch(train="faster", scale="2"), 20.0)
     assert programs == [("train.py", {"train.py": "faster", "scale.py": "2"}, ["train.py"])]
