@@ -141,6 +141,11 @@ def command(
         with _commands(first, second, (before, *words), revisions) as commands:
             proof = _proven(commands, of, limit, matters / 100, apart, in_place)
         _deliver(proof, form, output, force)
+    if metric or client or same_output:
+        raise UsageError(
+            "--metric, --client and --same-output are of commands.",
+            "Give --before COMMAND --after COMMAND, or --rev REV --rev REV --metric WHERE -- COMMAND.",
+        )
     if not before:
         raise UsageError(
             "Two programs are needed.",

@@ -231,7 +231,7 @@ def test_what_is_no_python_or_has_no_torch_is_untouched(tmp_path: Path) -> None:
     script.chmod(0o755)
     done = profiled(tmp_path, "./run.sh")
     assert done.stdout.split("\n")[0] == "shell"
-    assert "child" not in done.stdout
+    assert "captured_process" not in done.stdout
 
 
 def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:

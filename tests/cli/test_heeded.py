@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
@@ -27,6 +28,8 @@ from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
 from syncscan.fixing import document
 from syncscan.model.analysis import Analysis
+from syncscan.proof.command_trial import CommandOptions
+from syncscan.proof.outcome import Proof
 from syncscan.report import html
 from syncscan.watching.record import Journal
 from syncscan.watching.watch_command import OF_A_RUN
@@ -57,6 +60,8 @@ ARGUMENTS = {
     "watch": ["w.watch.jsonl"],
 }
 """Arguments of each command besides its options; by default the trace."""
+OF_COMMANDS = ("metric", "better", "ready", "client", "same_output")
+"""Options of `prove` for commands, which it takes in place of programs."""
 PROGRAMS = ("profile", "prove", "dryrun", "fix", "watch")
 """Commands whose options come before the program, as what comes after it is the program's own."""
 INSTEAD = {
@@ -65,6 +70,9 @@ INSTEAD = {
     ("check", "update_baseline"): ["t.json", "--baseline", "base.json"],
     ("watch", "module"): ["json.tool"],
     **{("watch", option): ["program.py"] for option in OF_A_RUN if option != "module"},
+    ("prove", "first"): ["--after", "true"],
+    ("prove", "second"): [],
+    **{("prove", option): ["--before", "true", "--after", "true"] for option in OF_COMMANDS},
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],
 }
@@ -113,6 +121,8 @@ VALUES = {
     ("profile", "warmup"): "7",
     ("profile", "calibrate"): "7",
     ("prove", "limit"): "2m",
+    ("prove", "metric"): "(1)",
+    ("prove", "better"): "higher",
     ("prove", "steps"): "7",
     ("open", "port"): "8123",
 }
@@ -216,6 +226,12 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
     return ScriptRun(0, (Path("t.json"),), 10, "optimizer", complete=True, stopped=True)
 
 
+def compared(commands: object, of: CommandOptions, **how: object) -> Proof:
+    """The proof of two commands, which tells how they were to be compared."""
+    told = msgspec.structs.replace(PROOF, before=f"{commands} {of.higher} {of.ready} {of.client} {of.same_output}")
+    return msgspec.structs.replace(told, metric=of.metric.text if of.metric else "")
+
+
 def answered(key: str, say: object = None) -> dict[str, Any]:
     """Answer as an attached process does."""
     return {"done": ["t.json"], "threads": [], "syncs": [], "steps": 2, "lost": 0}
@@ -254,6 +270,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     built.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
     built.stand_in("syncscan.fixing.fix_gains.prove_patch", lambda *args: PROOF)
+    built.stand_in("syncscan.proof.prove.prove_commands", compared)
     built.stand_in("syncscan.proof.prove.prove", lambda *args, projected, **kwargs: replace(PROOF, projected=projected))
     return built
 

@@ -75,7 +75,7 @@ def test_of_many_a_table_has_each_and_the_details_what_proves_it():
     """Behind the first screen, which shows what gains most and says where the rest is."""
     many = replace(analysis(finding()), habits=tuple(replace(LAUNCHES, id=f"launch-bound-{k}") for k in range(11)))
     assert "launch-bound ·" not in render(many, "text")
-    assert "  More   -v" in render(many, "text").splitlines()
+    assert "More   -v" in render(many, "text").splitlines()
     verbose = render(many, "text", verbose=True)
     assert verbose.count("launch-bound ·") == 11
     assert verbose.count("420 launches per step") == 11
