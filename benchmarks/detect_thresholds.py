@@ -39,15 +39,15 @@ def measure(paths: Sequence[Path]) -> None:
     for trace in traces:
         work = DeviceWork(trace)
         for call in calls_of(trace):
-            facts = call.facts
-            ends, some = work.last_ends([(facts.device, facts.stream)], np.array([facts.ts]))
+            point = call.point
+            ends, some = work.last_ends([(point.device, point.stream)], np.array([point.ts]))
             done = ends.item() if some.item() else None
-            if not waits_by_nature(facts.apis[0]):
-                unknown.append(facts.end - facts.ts)
-            elif done is not None and done - facts.ts > 200_000 and facts.end >= done:
-                returns.append(facts.end - done)
-            elif done is not None and done <= facts.ts:
-                empty.append(facts.end - facts.ts)
+            if not waits_by_nature(point.apis[0]):
+                unknown.append(point.end - point.ts)
+            elif done is not None and done - point.ts > 200_000 and point.end >= done:
+                returns.append(point.end - done)
+            elif done is not None and done <= point.ts:
+                empty.append(point.end - point.ts)
     show("a wait returns this long after its work (µs)", returns)
     show("a call with nothing queued takes (µs)", empty)
     show("an allocator or unknown call takes (µs)", unknown)
@@ -90,10 +90,10 @@ def copies_returned(trace: Trace) -> Iterator[int]:
     """How much later than its own pageable copy each call returned that waited 50 µs for it, ns."""
     s = trace.slices
     for call in calls_of(trace):
-        copy = trace.copies_of(np.array(call.facts.rows[:1])).item()
-        pinned = "Pinned" in call.facts.copy
-        if call.facts.awaited and copy != NONE and not pinned and s.end[copy] - call.facts.ts > 50_000:
-            yield int(call.facts.end - s.end[copy])
+        copy = trace.copies_of(np.array(call.point.calls[:1])).item()
+        pinned = "Pinned" in call.point.copy
+        if call.point.awaited and copy != NONE and not pinned and s.end[copy] - call.point.ts > 50_000:
+            yield int(call.point.end - s.end[copy])
 
 
 def streams_apart(trace: Trace) -> Iterator[int]:

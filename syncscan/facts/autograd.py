@@ -24,7 +24,7 @@ ENGINE_SHARE = 0.3
 """Least share of engine ranges among the outermost ranges of an autograd thread; FSDP and DDP run other ranges there. A
 choice: of 141 such threads in our recordings, known by name, the lowest share is 0.52 (DDP)."""
 
-BUSIER = 4
+BUSIER = 2.5
 """How many times as many calls as the program's thread autograd's may make: a backward pass has about twice those of
 its forward pass. A choice."""
 

@@ -175,8 +175,8 @@ def _step(diff: Diff) -> str:
 
 
 def _ahead(diff: Diff) -> str:
-    if diff.step.ahead_us is None:
-        return ""
+    if diff.step.ahead_us is None or (diff.step.ahead_us[0] < 0) is (diff.step.ahead_us[1] < 0):
+        return ""  # JSON has them
     before, after = (
         f"{duration(abs(us))} {'ahead of' if us >= 0 else 'behind'} the device" for us in diff.step.ahead_us
     )

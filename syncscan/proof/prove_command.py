@@ -85,12 +85,9 @@ FORMATS = ("text", "json", "markdown", "html")
 @click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @needs(
     Need("remove", "trace"),
-    Need("second", "first"),
     Need("better", "metric"),
     Need("ready", "client"),
     Need("client", "ready"),
-    Need("trace", "first", never=True),
-    Need("same_output", "client", never=True),
 )
 def command(
     revisions: tuple[str, ...],
@@ -135,7 +132,9 @@ def command(
     from syncscan.report import step_picture
 
     refuse(output, force, *((trace,) if trace else ()))
-    if first or (revisions and (metric or client)):
+    if first or second or (revisions and (metric or client)):
+        if trace or (same_output and client):
+            raise UsageError("Commands take no --trace, and servers no --same-output.")
         number = Metric(metric) if metric else None
         of = CommandOptions(number, better == "higher", _expression(ready), client or "", same_output)
         with _commands(first, second, (before, *words), revisions) as commands:
@@ -143,8 +142,8 @@ def command(
         _deliver(proof, form, output, force)
     if metric or client or same_output:
         raise UsageError(
-            "--metric, --client and --same-output are of commands.",
-            "Give --before COMMAND --after COMMAND, or --rev REV --rev REV --metric WHERE -- COMMAND.",
+            "Scripts and functions are compared by their steps, not by what they print.",
+            "Give --before COMMAND --after COMMAND, or a command at two revisions behind --.",
         )
     if not before:
         raise UsageError(
@@ -208,8 +207,8 @@ def _commands(
     from syncscan.proof.compared_program import within, worktree
     from syncscan.proof.outcome import Side
 
-    if first:
-        if not second or revisions or any(words):
+    if first or second:
+        if not (first and second) or revisions or any(words):
             raise UsageError("--before COMMAND takes --after COMMAND, and no BEFORE, AFTER or --rev besides.")
         yield {Side.BEFORE: ShellCommand(first, first), Side.AFTER: ShellCommand(second, second)}
         return

@@ -71,7 +71,7 @@ INSTEAD = {
     ("watch", "module"): ["json.tool"],
     **{("watch", option): ["program.py"] for option in OF_A_RUN if option != "module"},
     ("prove", "first"): ["--after", "true"],
-    ("prove", "second"): [],
+    ("prove", "second"): ["--before", "true"],
     **{("prove", option): ["--before", "true", "--after", "true"] for option in OF_COMMANDS},
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],

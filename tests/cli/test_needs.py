@@ -17,6 +17,7 @@ from tests.each import each
 VALUES = {
     "form": "json",
     "page": "1",
+    "better": "higher",
     "evidence": "1",
     "around": "1",
     "max_batch": "8",

@@ -68,7 +68,7 @@ def test_the_lines_shown_are_those_that_ran(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its arguments, as typed; to a capture if nothing waits, of an example where it can't call the function."""
+    """With its arguments, as typed; to a capture if nothing waits, of SCRIPT where it can't call the function."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["syncscan"])
     monkeypatch.setattr("sys.path", list(__import__("sys").path))
@@ -82,7 +82,7 @@ def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: p
     )
     assert script == "syncscan fix train.py --name 'a b'"
     assert clean == "syncscan profile clean.py"
-    assert called == "syncscan profile train.py"
+    assert called == "syncscan profile SCRIPT"
 
 
 def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
