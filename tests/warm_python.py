@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import importlib.util
 import os
 import runpy
 import select
@@ -25,17 +26,23 @@ from pathlib import Path
 from types import ModuleType
 
 from syncscan.capture.unseen import unseen
-from syncscan.fixing import server as fix_server
 
 IMPORTED = (
-    *fix_server.IMPORTED,
+    "torch._dynamo",
+    "torch.utils.cpp_extension",
     "syncscan.api",
     "syncscan.cli",
     "syncscan.capture.main_script",
     "syncscan.capture.session",
-    "syncscan.dryrun.pretend",
     "syncscan.report.html",
 )
+OF_ROOMS = (
+    "syncscan.dryrun.pretend",
+    "syncscan.dryrun.device_functions",
+    "syncscan.dryrun.dispatch_mode",
+    "syncscan.fixing.job_process",
+)
+"""Imported where they are: a room may have been taken away."""
 HIGH = 500
 """Numbers of files from here on are no program's."""
 LOST = 70
@@ -100,6 +107,9 @@ def main(door: str) -> None:
     """Serve until stdin ends; the children run their programs from here."""
     for name in IMPORTED:
         importlib.import_module(name)
+    for name in OF_ROOMS:
+        if importlib.util.find_spec(".".join(name.split(".")[:2])):
+            importlib.import_module(name)
     unseen()
     for registration in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         registration.atexit = False  # torch would take its libraries apart at each end

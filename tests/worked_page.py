@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_SHARED = ("__init__", "builder", "conftest", "each", "recordings", "registers", "load/__init__", "load/reference")
+_SHARED = (
+    *("__init__", "builder", "conftest", "each", "recordings", "registers", "warm_python"),
+    *("load/__init__", "load/reference"),
+)
 """The modules that all tests stand on."""
 
 
