@@ -20,6 +20,12 @@ _SECRET_OPTION = re.compile(
 _SECRET = re.compile(r"://[^/]*@|://.*\?|^(hf_|sk-|ghp_|github_pat_|glpat-|xox[a-z]-|AKIA)[\w-]{12,}$")
 """An address with a user or a query in it, or what services give out as a token."""
 
+_PLAIN = re.compile(
+    r"--[\w.-]{1,60}|-{0,2}[A-Za-z_][A-Za-z_./:, -]{0,80}|[\w.:,/+-]{1,12}|[-+\d.,e_]+|(s3|gs|hdfs|file)://[\w./-]{1,80}"
+)
+"""Surely no secret: an option's name, words without digits, short words, numbers, a bucket. Else only a path that is
+there is shown: a list of what is dangerous would leave out the next service's token."""
+
 
 def program_words() -> tuple[str, ...]:
     """Return the script of this process and its arguments; empty for anything but a script, and for one rank of many.
@@ -32,19 +38,24 @@ def program_words() -> tuple[str, ...]:
         return ()
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         return ()
-    words = (script, *without_secrets(arguments))
-    return words if sum(map(len, words)) <= MOST_CHARACTERS else ()
+    if sum(map(len, arguments)) > MOST_CHARACTERS:
+        return ()
+    return (script, *without_secrets(arguments))
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with the values of options such as `--hf-token` hidden, and addresses with a user in them."""
+    """Return arguments with the values hidden that aren't plain, those of options such as `--hf-token` in any case."""
     shown: list[str] = []
     for before, word in zip(["", *arguments], arguments, strict=False):
         name, equals, value = word.partition("=")
         if before.startswith("-") and _SECRET_OPTION.fullmatch(before):
             shown.append(HIDDEN)
-        elif equals and _SECRET_OPTION.fullmatch(name):
+        elif equals and (_SECRET_OPTION.fullmatch(name) or (not _SECRET.search(value) and not _is_plain(value))):
             shown.append(f"{name}={HIDDEN}")
         else:
-            shown.append(HIDDEN if _SECRET.search(value or word) else word)
+            shown.append(word if not _SECRET.search(value or word) and (equals or _is_plain(word)) else HIDDEN)
     return shown
+
+
+def _is_plain(value: str) -> bool:
+    return not value or _PLAIN.fullmatch(value) is not None or os.path.exists(value)  # noqa: PTH110

@@ -17,6 +17,11 @@ from syncscan.capture.program_words import program_words, without_secrets
         ("--hf-token abc --wandb_key=abc -x", "--hf-token *** --wandb_key=*** -x"),
         ("model.api_key=abc +logger.password=abc", "model.api_key=*** +logger.password=***"),
         ("--data s3://me:pw@host/x --url=https://h/x?sig=1", "--data *** ***"),
+        ("--pin 8f3a9c1d77e2b4 --run=8f3a9c1d77e2b4", "--pin *** --run=***"),
+        (
+            "--lr 1e-4 --n_layer=12 --compile=False --net resnet50",
+            "--lr 1e-4 --n_layer=12 --compile=False --net resnet50",
+        ),
         ("--data s3://bucket/x hf_abcdefghijklmnop", "--data s3://bucket/x ***"),
     ],
 )
