@@ -62,7 +62,7 @@ class CommandRun:
 
     def __init__(self, command: ShellCommand, scratch: Scratch | None, find: Callable[[str], Any] | None) -> None:
         self._command, self._scratch, self._find = command, scratch, find
-        self._mark, self._paused = uuid.uuid4().hex, False
+        self._mark, self._paused, self._closed = uuid.uuid4().hex, False, False
         self.taken: list[Any] = []
         self.lines: list[str] = []
         self._end: collections.deque[str] = collections.deque(maxlen=SHOWN)
@@ -107,7 +107,7 @@ class CommandRun:
         return self._process.poll()
 
     def pause(self) -> None:
-        if not self._paused:
+        if not self._paused and self.code is None:  # the number of one that has ended may be another's by now
             self._paused = True
             stopped: set[int] = set()
             while not stopped.issuperset(pids := self.pids()):  # one may have started another meanwhile
@@ -123,7 +123,10 @@ class CommandRun:
         return True
 
     def end(self, grace_s: float) -> None:
-        """End it and all that it started, by force if it doesn't end by itself, and remove what it wrote."""
+        """End it and all that it started, by force if it doesn't end by itself, and remove what it wrote; only once."""
+        if self._closed:
+            return
+        self._closed = True
         if self._process.poll() is None:
             self._signal(signal.SIGCONT)
             self._signal(signal.SIGTERM)

@@ -181,3 +181,15 @@ def test_a_command_writes_into_a_copy(tmp_path: Path, monkeypatch: pytest.Monkey
         assert both.tried().same is Same.YES
     assert Path("last").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["last"]
+
+
+def test_one_that_has_ended_is_signaled_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number may be that of another process by then."""
+    run = CommandRun(ShellCommand("true"), None, None)
+    run.wait(lambda: False, time.monotonic() + 60)
+    run.end(0)
+    sent: list[int] = []
+    monkeypatch.setattr(run, "_signal", sent.append)
+    run.pause()
+    run.end(0)
+    assert not sent
