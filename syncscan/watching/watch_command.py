@@ -13,7 +13,7 @@ import click
 
 from syncscan.cli import running_options
 from syncscan.cli.needs import Need, given, name, needs
-from syncscan.cli.output import colors, width
+from syncscan.cli.output import colors, drawn
 from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
 from syncscan.errors import TraceNotFound, UsageError
 from syncscan.watching.reading import SUFFIX, WatchRecords, fetch, files_of, is_address, read
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from syncscan.watching.start import Wanted
 
 HERE = "."
-LINES = 15
-"""Lines of the program that are listed."""
 UPDATED_S = 2.0
 """Seconds between two looks at the watch."""
 
@@ -149,39 +147,36 @@ def _look(location: str) -> Callable[[], WatchRecords]:
 
 def _text(watched: WatchRecords, form: str) -> str:
     from msgspec.structs import replace
-    from rich.console import Console
 
     from syncscan.watching.metrics import Prometheus
     from syncscan.watching.record import ENCODER
-    from syncscan.watching.screen import screen
+    from syncscan.watching.screen import LINES, blocks
 
+    if form == "text":
+        return drawn(blocks(watched), form)
     last = [replace(window, lines=window.lines[:LINES]) for window in watched.windows[-1:]]
     if form == "json":
         return "".join(ENCODER.encode(window).decode() + "\n" for window in last)
-    if form == "prometheus":
-        metrics = Prometheus()
-        for record in (watched.begin, *watched.alarms, *last):
-            if record is not None:
-                metrics(record)
-        return metrics.text()
-    console = Console(width=width(), no_color=not colors(), force_terminal=colors(), highlight=False)
-    with console.capture() as captured:
-        console.print(screen(watched, lines=LINES))
-    return captured.get()
+    metrics = Prometheus()
+    for record in (watched.begin, *watched.alarms, *last):
+        if record is not None:
+            metrics(record)
+    return metrics.text()
 
 
 def _show(look: Callable[[], WatchRecords]) -> None:
     """Draw anew as long as the watch goes on, or until Ctrl-C; a watch that doesn't answer for once is asked again."""
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
-    from syncscan.watching.screen import screen
+    from syncscan.watching.screen import blocks
 
     watched = look()
     console = Console(no_color=not colors(), highlight=False)
     with Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            live.update(screen(watched, lines=LINES), refresh=True)
+            live.update(Text.from_ansi(drawn(blocks(watched), "text")), refresh=True)
             if watched.end is not None:
                 return
             try:

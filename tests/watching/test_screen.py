@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import msgspec
-from rich.console import Console
 
-from syncscan.watching.record import Begin, WatchedLine, WatchedThread
-from syncscan.watching.screen import screen, trend
+from syncscan.report import terminal
+from syncscan.watching.record import Record, WatchedLine, WatchedThread
+from syncscan.watching.screen import blocks, trend
 from tests.watching.example import END, begin, watched, window
 
 
-def text(*records: object) -> str:
-    console = Console(width=120, no_color=True)
-    with console.capture() as captured:
-        console.print(screen(watched(*records)))  # type: ignore[arg-type]
-    return captured.get()
+def text(*records: Record) -> str:
+    return terminal.drawn(blocks(watched(*records)), 120)
 
 
 def test_it_says_time_waits_lines_and_alarms() -> None:
@@ -55,7 +52,6 @@ def test_names_cannot_steer_the_terminal() -> None:
     shown = text(msgspec.structs.replace(begin(), program="\x1b[2J"), msgspec.structs.replace(window(1), lines=(line,)))
     assert "\x1b" not in shown
     assert "[bold]f[/]" in shown
-    assert isinstance(begin(), Begin)
 
 
 def test_a_trend_has_the_last_windows() -> None:
