@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,6 +15,11 @@ from msgspec.structs import replace
 from syncscan.fixing.edits import Clash, Draft, Edit
 from syncscan.fixing.program_file import File
 from syncscan.model.fix import Safety
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 MOST_LINES = 2
 """Lines that may be added for each place that no longer waits."""
@@ -67,7 +75,7 @@ Answers = Iterator[Proposal | Left]
 
 
 class Rewrite(msgspec.Struct, frozen=True):
-    """A pattern of code that waits, and what takes the wait away; `x` and `mask` in its example lie on the device."""
+    """A pattern of code that waits, and what takes the wait away, as `rewrites.toml` describes it."""
 
     id: str
     title: str
@@ -75,9 +83,15 @@ class Rewrite(msgspec.Struct, frozen=True):
     """Rules whose waits it removes."""
     before: str
     after: str
-    safety: Safety
+    text: str
+    """Its change and conditions, as Markdown."""
     find: Callable[[File], Answers]
-    """Yields what it would change in a file, and what it knows and has to leave; its docstring has the conditions."""
+    """Yields what it would change in a file, and what it knows and has to leave."""
+    unsafe: bool = False
+
+    @property
+    def safety(self) -> Safety:
+        return Safety.UNSAFE if self.unsafe else Safety.SAFE
 
     def answers(self, file: File) -> Answers:
         """Yield what it finds in a file, with its own name, title and safety."""
@@ -89,11 +103,17 @@ class Rewrite(msgspec.Struct, frozen=True):
                 yield replace(answer, rule=rule, rewrite=self.id, title=self.title, safety=self.safety)
 
 
-def rewrite(
-    name: str, title: str, *, rules: tuple[str, ...], before: str, after: str, safety: Safety = Safety.SAFE
-) -> Callable[[Callable[[File], Answers]], Rewrite]:
-    """Make a rewrite of a function that finds its pattern."""
-    return functools.partial(Rewrite, name, title, rules, before, after, safety)
+@functools.cache
+def described() -> dict[str, dict[str, Any]]:
+    """Return the descriptions of all rewrites by their ids, in order of precedence."""
+    rows: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "rewrites.toml").read_text("utf-8"))
+    return rows
+
+
+def rewrite(find: Callable[[File], Answers]) -> Rewrite:
+    """Make a rewrite of the function that finds its pattern."""
+    name = find.__name__.replace("_", "-")
+    return Rewrite(id=name, find=find, **described()[name])
 
 
 def is_too_long(proposal: Proposal) -> bool:

@@ -26,23 +26,8 @@ _MAKERS = frozenset("zeros ones full eye arange".split())
 """Functions of torch whose values are the same on each device; a range's only where they are integers."""
 
 
-@rewrite(
-    "without-waiting",
-    "A copy to the device waits needlessly",
-    rules=("to-device", "tensor-constructor", "cpu-index"),
-    before="result = torch.tensor([0, 2], device=device)",
-    after="result = torch.tensor([0, 2]).to(device, non_blocking=True)",
-)
+@rewrite
 def without_waiting(file: File) -> Answers:
-    """Copy to the device with `non_blocking=True`, and pins the loader's batches.
-
-    The source is a pinned batch from a loader that nothing else keeps or modifies, or pageable memory, which the
-    driver stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 256 KB of it are
-    copied without a wait; a larger copy may wait until its memory is pinned, which the report says, and counts as a
-    wait. A comprehension may move a batch's tensors. A number, and zeros, ones or a range are made on the device. A
-    list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a tensor on the host first,
-    which is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if there is a GPU.
-    """
     for node in file.nodes:
         waits = file.own_waits(node) if file.seen(node).count >= FEWEST else 0
         if isinstance(node, ast.Call) and waits:

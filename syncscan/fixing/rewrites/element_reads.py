@@ -14,18 +14,8 @@ from syncscan.fixing.proposal import Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
 
 
-@rewrite(
-    "element-loop",
-    "Elements are read one by one",
-    rules=("item", "tolist"),
-    before="result = [v.item() for v in x[0]]",
-    after="result = x[0].tolist()",
-)
+@rewrite
 def element_loop(file: File) -> Answers:
-    """Read all elements at once: `[v.item() for v in t]` becomes `t.tolist()`.
-
-    `t` has one dimension and isn't modified in the loop. The numbers are bitwise equal.
-    """
     for site in sites(file):
         draft = (_comprehension(file, site) or _in_loop(file, site)) if _keeps_type(site) else None
         if draft is not None:
@@ -83,20 +73,8 @@ _Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 _PLAIN = frozenset("list tuple dict range enumerate zip torch.Tensor".split())
 
 
-@rewrite(
-    "gathered-reads",
-    "Numbers are read one by one in a comprehension",
-    rules=("item",),
-    before="result = sum(row.norm().item() for row in x)",
-    after="values = [row.norm() for row in x]\nresult = sum(torch.stack(values).tolist() if values else [])",
-)
+@rewrite
 def gathered_reads(file: File) -> Answers:
-    """Read the numbers of a comprehension at once: `[t.item() for t in losses]` stacks them and waits once.
-
-    Each element is one number of the same type, read from the device. The comprehension is a list, a dictionary's
-    values, or the only argument of `sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and
-    an empty result stay the same; autograd's graphs aren't kept until the read.
-    """
     names: list[str] = []
     for site in sites(file):
         comprehension = file.parents[site.node]

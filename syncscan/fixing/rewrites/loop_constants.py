@@ -20,19 +20,8 @@ _UNCHANGING = frozenset("NoneType bool float int module str torch.device torch.d
 _PLAIN = frozenset("len sum range list float int".split())
 
 
-@rewrite(
-    "constant",
-    "A constant tensor is created in every step",
-    rules=("to-device", "tensor-constructor"),
-    before="for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=device)",
-    after="weight = torch.tensor([0.3, 0.7], device=device)\nfor step in range(3):\n    pass",
-)
+@rewrite
 def constant(file: File) -> Answers:
-    """Make a constant tensor, or its copy on the device, once before the loop.
-
-    The loop neither reassigns nor modifies the tensor and the values that it is made of. The statement is in the
-    loop itself, not under a condition, and its name is used for nothing else.
-    """
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.own_waits(node) and _is_made(file, node):
             loops = [loop for loop in file.loops_of(node) if _is_same(file, node, loop)]
@@ -95,19 +84,8 @@ _WHOLE = frozenset("arange permutation randint choice flatnonzero argsort randpe
 """Functions of NumPy and torch whose result is whole numbers, without elements too, and memory of its own."""
 
 
-@rewrite(
-    "device-index",
-    "An index on the host is copied to the device at every use",
-    rules=("cpu-index",),
-    before="rows = torch.randperm(3)\nresult = x[rows].sum() + y[rows].sum()",
-    after="rows = torch.randperm(3).to(x.device)\nresult = x[rows].sum() + y[rows].sum()",
-)
+@rewrite
 def device_index(file: File) -> Answers:
-    """Copy an index to the device once: an array or CPU tensor with which a step indexes several device tensors.
-
-    The name of the index is used for nothing else, and holds whole numbers. It is assigned one value, which nothing
-    writes to before its last use. The tensor whose device is named exists where the index is made.
-    """
     if expressions.names_several_devices(file):
         return
     for node in file.nodes:

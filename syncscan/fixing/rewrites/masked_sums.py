@@ -16,24 +16,8 @@ _REDUCTIONS = "torch.$name($x) | $x.$name() | $x.$name($dim) | $x.$name(dim=$dim
 _EXACT = frozenset("float32 float64 int64 int32 bool".split())
 
 
-@rewrite(
-    "masked-reduction",
-    "A sum or mean over masked elements",
-    rules=("boolean-index", "masked-select", "index-backward"),
-    before="result = x[mask].mean()",
-    after="result = torch.where(mask, x, 0).sum() / mask.sum()",
-)
+@rewrite
 def masked_reduction(file: File) -> Answers:
-    """Write `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as that by the number of matches.
-
-    `torch.masked_select(x, mask)` is rewritten too, if both have one shape, and so are elementwise expressions of
-    what one mask selects, comparisons among them: `(x[mask] == y[mask]).sum()`.
-
-    Both compute over the whole tensor, in a different order of additions, so results agree except for rounding. An
-    empty mask gives 0 and NaN as before. Elements outside of the mask get no gradient, even if they are NaN or
-    infinite. Half precision isn't rewritten, since its sums overflow at other points; neither are max and min,
-    which raise for an empty mask.
-    """
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).waits:
             yield from _of_reduction(file, node)
@@ -88,23 +72,8 @@ _OPTIONS = frozenset("weight label_smoothing".split())
 _PRECISE = frozenset({"float32", "float64"})
 
 
-@rewrite(
-    "masked-loss",
-    "A loss over masked elements",
-    rules=("boolean-index", "masked-select", "index-backward"),
-    before="result = torch.nn.functional.cross_entropy(x[hits], labels[hits])",
-    after=(
-        "result = torch.nn.functional.cross_entropy(torch.where(hits[..., None], x, 0), "
-        "labels.masked_fill(~hits, -100))"
-    ),
-)
+@rewrite
 def masked_loss(file: File) -> Answers:
-    """Write a cross entropy of masked elements as that of all, in which those outside of the mask count nothing.
-
-    They get targets that the loss ignores, -100. An empty mask gives NaN for a mean, and 0 for a sum, as before.
-    Elements outside of the mask get no gradient, even if they are NaN or infinite. Half precision isn't rewritten,
-    since its sums overflow at other points.
-    """
     for node in file.nodes:
         if isinstance(node, ast.Call) and len(node.args) == 2 and any(file.seen(a).waits for a in node.args):
             loss = matched(_FUNCTIONS, node.func)

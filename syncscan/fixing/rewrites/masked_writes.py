@@ -25,20 +25,8 @@ _ROWS = " | ".join(
 COUNTED = "the number of matches is the size of a later tensor, which the host needs"
 
 
-@rewrite(
-    "nonzero-assignment",
-    "The indices of hits are only used to assign",
-    rules=("nonzero", "scalar-assign"),
-    before="rows, columns = (x > 0.9).nonzero(as_tuple=True)\nx[rows, columns] = 0.0",
-    after="hits = x > 0.9\nx[hits] = 0.0",
-)
+@rewrite
 def nonzero_assignment(file: File) -> Answers:
-    """Write `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
-
-    The indices stand in the assignment itself, or have names that are used only for such assignments, in their
-    order. The shape of the condition matches the first dimensions of `x`. A value on the device becomes a
-    `torch.where`, in place.
-    """
     for node in file.nodes:
         if not isinstance(node, ast.Assign) or not (assign := matched("$target = $value", node)):
             continue
@@ -119,22 +107,8 @@ def _assign_through(file: File, draft: Draft, statement: ast.Assign, mask: ast.e
     return True
 
 
-@rewrite(
-    "any-guard",
-    "A masked fill is guarded by mask.any()",
-    rules=("tensor-bool", "nan-guard"),
-    before="if mask.any():\n    x = x.masked_fill(mask, 0.5)",
-    after="x = x.masked_fill(mask, 0.5)",
-)
+@rewrite
 def any_guard(file: File) -> Answers:
-    """Remove `if mask.any():` around a masked fill, which changes nothing if no element is masked.
-
-    The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
-    `x[mask] = v`; or it assigns to the masked elements what the mask selects, `x[mask] = y[mask]`, if
-    `masked-assignment` rewrites that too. There is no `else`. A name that is rebound isn't changed in place
-    afterwards, since it would then be a different tensor than before. If no element was masked in the run, the last
-    use of the name before the guard determines what is known about the tensor.
-    """
     for node in file.nodes:
         if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
             mask = _mask_of_any(file, node.test)
@@ -221,21 +195,8 @@ _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 HITS = "the number of values depends on the number of matches, which only the device knows"
 
 
-@rewrite(
-    "masked-assignment",
-    "A boolean mask selects the elements to assign",
-    rules=("boolean-assign", "boolean-index"),
-    before="x[mask] = y[mask]",
-    after="x.copy_(torch.where(mask, y, x))",
-)
+@rewrite
 def masked_assignment(file: File) -> Answers:
-    """Write `x[mask] = value` as `x.copy_(torch.where(mask, value, x))`, without the number of masked elements.
-
-    Mask and value are on the device (a Python number becomes a fill, which doesn't wait). The value is one number,
-    is broadcast over the dimensions after the mask's, or is computed element by element from the masked elements; a
-    value with as many elements as are masked isn't changed. The assignment stays in place, so views, other names
-    and the optimizer's parameters see it as before.
-    """
     for node in file.nodes:
         match node:
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):

@@ -14,7 +14,6 @@ from syncscan.fixing.flow.number_walk import NumberWalk, followed
 from syncscan.fixing.flow.taint import Stuck
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.model.fix import Safety
 from syncscan.source.code_pattern import matched
 from syncscan.source.tree import Loop
 
@@ -24,21 +23,8 @@ _EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.
 _CONVERSIONS = frozenset("float int bool round str len dict abs".split())
 
 
-@rewrite(
-    "under-interval",
-    "A number is read in every step and used in few",
-    rules=("item", "tolist", "cpu", "log-scalar"),
-    before="value = loss.item()\nif step % 10 == 0:\n    print(value)",
-    after="if step % 10 == 0:\n    value = loss.item()\n    print(value)",
-)
+@rewrite
 def under_interval(file: File) -> Answers:
-    """Move a read below the condition under which its value is used: `if step % 10 == 0: log(value)`.
-
-    The statement stands on one line, and only assigns a name that nothing but the body of one `if` behind it reads.
-    It has no side effects, raises nothing, and reads the same there: of names that the loop binds anew in each
-    turn, that nothing in between binds again and that nothing writes to in place. Right in front of the `if` it may
-    read anything that the condition doesn't change.
-    """
     if file.hides_names():
         return
     for node in file.nodes:
@@ -171,20 +157,8 @@ def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
 TO_CHANGE = "keep the value on the device and read it after the loop"
 
 
-@rewrite(
-    "deferred-read",
-    "A number is read in every step but needed only after the loop",
-    rules=("item", "cpu", "nan-guard"),
-    before="total = 0.0\nfor loss in losses:\n    total += loss.item()",
-    after="total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)",
-)
+@rewrite
 def deferred_read(file: File) -> Answers:
-    """Defer reads of numbers that are only needed after the loop.
-
-    Nothing inside the loop compares or prints the number, uses it as an index or passes it on. Arithmetic with it
-    becomes tensor arithmetic in double precision; lists and dictionaries hold tensors until the loop is over. A
-    tensor that is later changed in place is copied.
-    """
     reads = [site for site in sites(file) if site.count >= FEWEST]
     nodes = [site.node for site in sites(file)]
     answers = [(site, _one(file, site, nodes)) for site in reads]
@@ -251,25 +225,8 @@ LAGS = "the bar lags by one step, and the program needs a GPU"
 _BARS = frozenset("set_postfix set_postfix_str set_description set_description_str".split())
 
 
-@rewrite(
-    "late-read",
-    "A progress bar shows a number in every step",
-    rules=("item", "log-scalar"),
-    before="for loss in losses:\n    bar.set_postfix(loss=loss.item())",
-    after="late = None\nfor loss in losses:\n    if late is not None and late[1].query():\n"
-    "        bar.set_postfix(loss=late[0].item())\n"
-    '    late = loss.detach().to("cpu", non_blocking=True), torch.cuda.Event()\n    late[1].record()',
-    safety=Safety.UNSAFE,
-)
+@rewrite
 def late_read(file: File) -> Answers:
-    """Show a number in a progress bar one step late: `bar.set_postfix(loss=loss.item())`.
-
-    The number is copied into pinned memory without a wait, and shown in the next step, if an event that was
-    recorded after the copy says that it is there. The bar lags by a step, the last number isn't shown, and the
-    program needs a GPU; so this is unsafe. That nothing reads the memory too early is checked by the dry run, which
-    finds such races. Pull requests of 2026 do the same: Nerogar/OneTrainer#1608 (the loss),
-    sgl-project/sglang#29075.
-    """
     reads = sites(file)
     for site in reads:
         statement = file.statement_of(site.node)
@@ -310,20 +267,8 @@ _JOINS = " | ".join(f"torch.{name}($list, ...)" for name in ("cat", "stack", "vs
 _NUMPY_JOINS = {"concatenate": "cat", "vstack": "vstack", "hstack": "hstack", "stack": "stack"}
 
 
-@rewrite(
-    "predictions",
-    "Predictions are copied to the host batch by batch",
-    rules=("cpu",),
-    before="parts = []\nfor row in x:\n    parts.append(row.exp().cpu())\nresult = torch.cat(parts)",
-    after="parts = []\nfor row in x:\n    parts.append(row.exp())\nresult = torch.cat(parts).cpu()",
-    safety=Safety.UNSAFE,
-)
+@rewrite
 def predictions(file: File) -> Answers:
-    """Keep predictions on the device until they are joined, and copies them once.
-
-    The list is used only by `torch.cat`, `np.concatenate` and the like. Until then, all predictions take memory on
-    the device, so this is unsafe.
-    """
     for node in file.nodes:
         if not isinstance(node, ast.Call):
             continue

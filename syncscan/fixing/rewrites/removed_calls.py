@@ -9,7 +9,6 @@ from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.model.fix import Safety
 from syncscan.source.code_pattern import matched
 
 _COUNTS_ON_IT = frozenset(
@@ -22,20 +21,8 @@ OTHERS = "the file uses streams, events or non-blocking copies, which may depend
 _SYNCHRONIZE = "torch.cuda.synchronize(...) | cuda.synchronize(...) | torch.accelerator.synchronize(...)"
 
 
-@rewrite(
-    "needless-sync",
-    "synchronize() runs in every step, and no clock is read near it",
-    rules=("explicit-sync",),
-    before="for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()",
-    after="for step in range(3):\n    x = x * 2",
-)
+@rewrite
 def needless_sync(file: File) -> Answers:
-    """Remove `torch.cuda.synchronize()` from the step if no clock is read near it.
-
-    No clock is read next to the call, nor before and after it in its function; the same is true of each call of
-    that function. In its loops only functions of the file and of libraries run. The file creates no streams or
-    events, captures no graph, and copies nothing to the host with `non_blocking=True`.
-    """
     for node in file.nodes:
         if not isinstance(node, ast.Expr):
             continue
@@ -113,20 +100,8 @@ def _is_timer(file: File, node: ast.AST) -> bool:
 KEEPS_MEMORY = "the allocator keeps memory that other programs on the device could use"
 
 
-@rewrite(
-    "empty-cache",
-    "The allocator's cache is emptied in every step",
-    rules=("empty-cache",),
-    before="for step in range(3):\n    x = x * 2\n    torch.cuda.empty_cache()",
-    after="for step in range(3):\n    x = x * 2",
-    safety=Safety.UNSAFE,
-)
+@rewrite
 def empty_cache(file: File) -> Answers:
-    """Remove `torch.cuda.empty_cache()` from the step.
-
-    An `if` that contains nothing else is removed too. The allocator then keeps memory that other programs could
-    use, so this is unsafe.
-    """
     for node in file.nodes:
         if not isinstance(node, ast.Expr) or not matched("torch.cuda.empty_cache()", node.value):
             continue

@@ -11,7 +11,6 @@ from syncscan.fixing.argument_calls import with_argument
 from syncscan.fixing.edits import Draft, Edit
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.model.fix import Safety
 from syncscan.source.code_pattern import matched
 from syncscan.source.names import argument, called
 
@@ -22,22 +21,8 @@ LOADER = "torch.utils.data.dataloader.DataLoader"
 NOT_PINNED = "a copy with non_blocking=True waits too unless the batch is pinned, and the program gives {}"
 
 
-@rewrite(
-    "prepared-batches",
-    "A library copies each batch and waits for it",
-    rules=("accelerate",),
-    before="from accelerate import Accelerator\n\naccelerator = Accelerator()",
-    after="from accelerate import Accelerator, DataLoaderConfiguration\n\n"
-    "accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True))",
-)
+@rewrite
 def prepared_batches(file: File) -> Answers:
-    """Let accelerate, and transformers' Trainer by it, copy batches to the device with `non_blocking=True`.
-
-    A configuration that the program gives already gets the argument. The loader that accelerate prepares is made in
-    the file by `DataLoader(...)`, which gets `pin_memory` too: a copy from pageable memory would wait. The
-    Trainer's own loader pins already. Each pinned batch is made from scratch and reaches only accelerate, which
-    keeps nothing of it on the host; without a GPU nothing is pinned.
-    """
     waiting = [node for node in file.waiting_for(NON_BLOCKING) if file.waits_for(node, NON_BLOCKING) >= FEWEST]
     if not waiting:
         return
@@ -125,22 +110,8 @@ BAR = "prog_bar=False"
 _LOG = "$module.log(..., prog_bar=$shown) | $module.log_dict(..., prog_bar=$shown)"
 
 
-@rewrite(
-    "library-settings",
-    "A library reads values in every step",
-    rules=("transformers", "lightning"),
-    before='trainer = Trainer(model, TrainingArguments("out"), train_dataset=data)\ntrainer.train()',
-    after='trainer = Trainer(model, TrainingArguments("out", logging_nan_inf_filter=False), train_dataset=data)\n'
-    "trainer.train()",
-    safety=Safety.UNSAFE,
-)
+@rewrite
 def library_settings(file: File) -> Answers:
-    """Turn off what a library does in every step: a filter of losses, a read for a hidden bar.
-
-    The trainer's object is made once in the file, by a call that doesn't give the setting. Without the filter a
-    loss that is NaN appears in the log. What Lightning logs for the progress bar is changed only if the Trainer
-    draws none.
-    """
     yield from _of_filter(file)
     yield from _of_bar(file)
 
@@ -183,20 +154,8 @@ def _with_setting(
 RAISES_LATER = "an invalid argument raises later, or never"
 
 
-@rewrite(
-    "distribution-checks",
-    "A distribution checks its arguments",
-    rules=("distribution-args",),
-    before="from torch.distributions import Normal\nresult = Normal(x, 1.0).log_prob(x)",
-    after="from torch.distributions import Normal\nresult = Normal(x, 1.0, validate_args=False).log_prob(x)",
-    safety=Safety.UNSAFE,
-)
+@rewrite
 def distribution_checks(file: File) -> Answers:
-    """Turn off the argument checks of distributions, which wait for their result.
-
-    It adds `validate_args=False` to the call that creates the distribution. An invalid argument then raises later,
-    or never, so this is unsafe.
-    """
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and (waits := file.own_waits(node)):
             types = file.types(node)

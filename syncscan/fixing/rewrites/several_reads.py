@@ -29,20 +29,8 @@ _STEERS = (
 )
 
 
-@rewrite(
-    "stacked-reads",
-    "Numbers are read one by one in successive statements",
-    rules=("item",),
-    before="total = x.sum().item()\nmean = x.mean().item()\nresult = total, mean",
-    after="total, mean = torch.stack([x.sum(), x.mean()]).tolist()\nresult = total, mean",
-)
+@rewrite
 def stacked_reads(file: File) -> Answers:
-    """Read the numbers of several statements at once: `a = x.item()` and `b = y.item()` stack both and wait once.
-
-    The statements follow each other, and each assigns one number to a name of its own. All numbers have the same
-    dtype and are read as its own type. No statement needs the number of another one, and none of the numbers
-    controls what runs next or is a size: those reads are left where they are.
-    """
     if expressions.names_several_devices(file):
         return
     reads = {site.node: site for site in sites(file)}
@@ -124,20 +112,8 @@ def _around(file: File, use: ast.Name) -> Iterator[ast.AST]:
         inner = outer
 
 
-@rewrite(
-    "statement-reads",
-    "Numbers are read one by one in a statement",
-    rules=("item",),
-    before='result = f"{x.sum().item():.3f} {x.mean().item():.3f}"',
-    after='x_sum, x_mean = torch.stack([x.sum(), x.mean()]).tolist()\nresult = f"{x_sum:.3f} {x_mean:.3f}"',
-)
+@rewrite
 def statement_reads(file: File) -> Answers:
-    """Read the numbers of one statement at once: `print(a.item(), b.item())` stacks both and waits once.
-
-    All of them are certainly read, and lie on the device wherever they come from. Floating numbers of several
-    dtypes are stacked in the widest, which holds each exactly. What the statement computes before a read neither
-    reads a clock nor may write to the tensor.
-    """
     if expressions.names_several_devices(file):
         return
     groups: dict[tuple[ast.stmt, str], list[NumberRead]] = defaultdict(list)
@@ -193,20 +169,8 @@ def _in_place(file: File, statement: ast.stmt, reads: Sequence[NumberRead], rend
     return f"tuple({source})" if isinstance(statement, ast.Return) else source
 
 
-@rewrite(
-    "repeated-read",
-    "The same number is read several times in a step",
-    rules=("item",),
-    before='for loss in losses:\n    result = f"{loss.item():.3f} {2 ** loss.item():.3f}"',
-    after='for loss in losses:\n    loss_value = loss.item()\n    result = f"{loss_value:.3f} {2 ** loss_value:.3f}"',
-)
+@rewrite
 def repeated_read(file: File) -> Answers:
-    """Read a number once that is read several times in a step: `total += loss.item()`, later `print(loss.item())`.
-
-    From the first read to the last, nothing rebinds the tensor, writes to it or to a view of it, or gets the tensor
-    without being known to leave it alone; no optimizer steps, unless the tensor surely is memory of its own. The
-    first read is certainly done, and no clock is read in the function, unless one statement has all reads.
-    """
     alike: dict[tuple[ast.AST, str, str], list[NumberRead]] = defaultdict(list)
     for site in sites(file):
         if site.count >= FEWEST and site.equal is None and _name(site) is not None:
