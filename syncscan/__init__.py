@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from syncscan.guarding.guard import guard as guard
     from syncscan.guarding.seen import GuardedSync as GuardedSync
     from syncscan.model.analysis import Analysis as Analysis
+    from syncscan.model.analysis import Picture as Picture
     from syncscan.model.finding import Finding as Finding
     from syncscan.model.finding import SyncPoint as SyncPoint
     from syncscan.model.fix import Fixed as Fixed
     from syncscan.model.habit import Habit as Habit
-    from syncscan.model.picture import Picture as Picture
     from syncscan.model.projection import Projection as Projection
     from syncscan.model.trace import Category as Category
     from syncscan.proof.outcome import Proof as Proof
@@ -58,7 +58,7 @@ _HOMES = {
     "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
-    "Picture": "syncscan.model.picture",
+    "Picture": "syncscan.model.analysis",
     "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
     "Proof": "syncscan.proof.outcome",

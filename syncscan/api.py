@@ -23,7 +23,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import CALLS, Category, Trace
 
 Progress = Callable[[int, int], None]
@@ -237,20 +237,21 @@ def explanation(name: str, analysis: Analysis | None = None) -> str:
     """Return the documentation of a rule as Markdown; with an analysis, preceded by its measurements.
 
     Args:
-        name: the name, as `report.rule_page.find` takes it; with an analysis as `report.named.named` does.
+        name: the name, as `rules.pages.named_page` takes it; with an analysis as `report.named.named` does.
         analysis: the analysis whose findings and habits can be named.
 
     Raises:
         UsageError: nothing is called that, or several things are.
     """
-    from syncscan.report import evidence, rule_page
+    from syncscan.report import evidence
     from syncscan.report.named import named
+    from syncscan.rules.pages import markdown, named_page
 
     if analysis is not None:
         named_rules = dict.fromkeys(part.rule for part in named(analysis, name))
         return "\n".join([evidence.of_named(analysis, name), *map(explanation, named_rules)])
-    doc = rule_page.find(name, (*rules(), *habit_rules()))
-    return rule_page.render(doc, preamble_of(doc))
+    doc = named_page(name, (*rules(), *habit_rules()))
+    return markdown(doc, preamble_of(doc))
 
 
 def rule_ids() -> tuple[str, ...]:

@@ -35,7 +35,7 @@ KINDS = {
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Schema(
-        "syncscan.report.whatif_json:WhatifDocument", 1, "`whatif --format json`: the step without chosen syncs."
+        "syncscan.report.whatif_report:WhatifDocument", 1, "`whatif --format json`: the step without chosen syncs."
     ),
     **features.schemas(),
 }

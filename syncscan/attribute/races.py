@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from syncscan.attribute.source_lines import path_in_program, program_root
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import CaptureTable, Frame, ProtectedUse
-from syncscan.model.finding import Cause, Confidence, SyncPoint
+from syncscan.model.finding import Cause, Confidence, SyncPoint, short_id
 from syncscan.model.race import TEXTS, Race, RaceKind, RaceLine
-from syncscan.model.short_id import short_id
 from syncscan.model.trace import NONE, Category, Trace
 
 _EVENT = (

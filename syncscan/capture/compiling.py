@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.libraries import is_library
+from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 from syncscan.patches import when_imported
 
 MOST_EVENTS, MOST_TEXT = 1000, 1000

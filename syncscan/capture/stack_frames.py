@@ -11,8 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.facts.program_phases import Frame
-from syncscan.model.entry_script import only_starts
-from syncscan.model.libraries import LIBRARIES, is_library
+from syncscan.model.libraries import LIBRARIES, is_library, only_starts
 
 _HERE = Path(__file__).parent
 RUNNER = str(_HERE / "main_script.py")

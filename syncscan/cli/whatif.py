@@ -40,7 +40,7 @@ def command(
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches, only the syncs that --remove names are
     removed.
     """
-    from syncscan.report import page, whatif_json, whatif_report
+    from syncscan.report import page, whatif_report
 
     refuse(output, force, trace)
     analysis = analysis_options.analysis_of(trace)
@@ -49,7 +49,7 @@ def command(
     projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches)
     report = whatif_report.blocks(analysis, projection)
     if form == "json":
-        text = whatif_json.render(analysis, projection)
+        text = whatif_report.render(analysis, projection)
     elif form == "html":
         text = page.drawn(report, "syncscan whatif", posixpath.basename(ntpath.basename(trace)))
     else:

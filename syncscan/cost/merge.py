@@ -9,9 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.cost.step import times_held
-from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, SyncPoint
+from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, SyncPoint, short_id
 from syncscan.model.libraries import path_in_package
-from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
 

@@ -14,10 +14,9 @@ from syncscan.facts.period import left_out_before, step_intervals, step_period
 from syncscan.facts.run_ahead import run_ahead
 from syncscan.model.arrays import distinct
 from syncscan.model.finding import SyncPoint
-from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of, union
 from syncscan.model.slice_names import is_loader
-from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, StepSummary
+from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, Integrity, StepSummary
 from syncscan.model.trace import HOST, NONE, Step, Trace
 
 

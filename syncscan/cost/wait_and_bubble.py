@@ -12,8 +12,8 @@ from syncscan.facts.device_work import DeviceWork, communicating
 from syncscan.facts.period import waits_before
 from syncscan.model.arrays import Int64, distinct, grouped
 from syncscan.model.finding import Awaited, Place, SyncPoint
-from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.runtime_calls import is_async_copy, is_query, waits_by_nature
+from syncscan.model.step import SOUND, Integrity
 from syncscan.model.trace import NONE, Trace
 
 _NEVER = np.iinfo(np.int64).max

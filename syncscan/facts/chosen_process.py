@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.model.arrays import Bool, Int64, Texts, distinct
-from syncscan.model.integrity import Lack
+from syncscan.model.step import Lack
 from syncscan.model.trace import CALLS, HOST, NONE, Flows, Slices, Trace
 
 

@@ -10,10 +10,10 @@ from syncscan.facts.device_clock import device_clock
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Int64, median
 from syncscan.model.duration import duration
-from syncscan.model.integrity import SOUND, Integrity, Lack
 from syncscan.model.interval import union
 from syncscan.model.runtime_calls import is_graph_launch, is_launch, is_synchronize
 from syncscan.model.slice_names import waits_for_event
+from syncscan.model.step import SOUND, Integrity, Lack
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace, Vendor
 
 HELD_NS = 250_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncscan.model.entry_script import only_starts
+from syncscan.model.libraries import only_starts
 
 Frame = tuple[str, int, str]
 """File, line and function."""

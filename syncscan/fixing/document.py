@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from syncscan.errors import UsageError
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety, SourceEdit
-from syncscan.model.json_text import Range, about, indented, written
-from syncscan.report.document import Document
+from syncscan.model.json_text import Document, Range, about, indented, written
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.fix/1"

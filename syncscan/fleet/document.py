@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from syncscan.fleet.saved import SCHEMA, without_replay
 from syncscan.model.fleet import Fleet
-from syncscan.model.json_text import indented
-from syncscan.report.document import Document
+from syncscan.model.json_text import Document, indented
 from syncscan.report.fleet_story import FleetStory, HolderText, story_of
 from syncscan.version import __version__
 

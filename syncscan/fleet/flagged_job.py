@@ -10,7 +10,7 @@ from syncscan.model.finding import Severity
 from syncscan.model.fleet import Fleet, JobFinding
 from syncscan.report.flagged import NOTHING, Flagged, FlaggedLine, place_of
 from syncscan.report.fleet_story import FleetStory, JobFindingText, step_us, story_of
-from syncscan.report.fleet_table import COLUMNS, fleet_rows
+from syncscan.report.frames import JOB_COLUMNS, fleet_rows
 from syncscan.report.phrases import sentences
 from syncscan.report.units import times
 
@@ -28,7 +28,7 @@ def flagged_job(fleet: Fleet) -> Flagged:
         tool=TOOL,
         path=story.headline[0] if story.headline else "",
         lines=tuple(_line(text, fleet, rows.get(text.of.id, ())) for text in story.findings),
-        columns=tuple(COLUMNS),
+        columns=tuple(JOB_COLUMNS),
         rows=tuple(rows.get("", ())),
         passed=NOTHING,
         closing=conclusion,

@@ -12,9 +12,9 @@ from itertools import groupby
 import msgspec
 
 from syncscan.model.fleet import Fleet, JobRank, LateCause, Lateness
-from syncscan.report.assets import template
 from syncscan.report.fleet_story import SHORT_CAUSES
-from syncscan.report.shown_names import shown
+from syncscan.report.page import template
+from syncscan.report.printable import shown
 from syncscan.report.units import duration
 
 WIDTH = 1000

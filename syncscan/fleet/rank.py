@@ -9,7 +9,7 @@ from syncscan.cost import collectives_of
 from syncscan.facts.period import step_intervals
 from syncscan.model.analysis import Analysis
 from syncscan.model.rank import RankAnalysis, RankStep
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.report.finding_json import finding_document
 from syncscan.version import __version__
 from syncscan.whatif import Projector, graph_of_rank

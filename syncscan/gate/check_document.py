@@ -10,9 +10,8 @@ from msgspec.structs import asdict
 
 from syncscan.gate.verdict import By, CheckVerdict, Limit, Violation
 from syncscan.model.finding import Finding
-from syncscan.model.json_text import about, indented, written
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.model.race import Race
-from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.check/1"

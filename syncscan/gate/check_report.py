@@ -15,7 +15,6 @@ from syncscan.model.finding import Finding
 from syncscan.model.race import Race
 from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong
 from syncscan.report.phrases import chain, line, places, waiting_time, what, worth_more_compiled
-from syncscan.report.races import lines
 from syncscan.report.units import duration, times
 
 SHOWN = 10
@@ -32,7 +31,7 @@ def blocks(verdicts: Sequence[CheckVerdict], rules_from: str) -> Iterator[Block]
             sync = _line(exempt.of, verdict.waits_withheld)
             yield Sentence(f"allowed: {sync} ({exempt.by.value}: {exempt.reason})", "dim")
         for known in verdict.exempt_races[:SHOWN]:
-            yield Sentence(f"allowed: {lines(known.of)} ({known.by.value}: {known.reason})", "dim")
+            yield Sentence(f"allowed: {known.of.lines} ({known.by.value}: {known.reason})", "dim")
         yield from notes(verdict.all_notes)
 
 
@@ -51,7 +50,10 @@ def _violations(verdict: CheckVerdict) -> Iterator[Items]:
     for violation in verdict.violations:
         new = () if violation.findings in listed else violation.findings
         listed.append(violation.findings)
-        below = (*_shown([_line(f, verdict.waits_withheld) for f in new]), *_shown(map(lines, violation.races)))
+        below = (
+            *_shown([_line(f, verdict.waits_withheld) for f in new]),
+            *_shown([race.lines for race in violation.races]),
+        )
         yield Items((Item(violation.sentence, below, Span("✗", "bad")),))
     todo = (*map(_finding, verdict.guilty[:SHOWN]), *map(_race, verdict.guilty_races[:SHOWN]))
     if todo:
@@ -86,7 +88,7 @@ def _finding(finding: Finding) -> Item:
 
 def _race(race: Race) -> Item:
     allowed = f"or allow it: # syncscan: allow[{race.kind.value}] why it may stay, in {race.second}"
-    return Item(strong(f"{lines(race)}: {race.title}"), (f"instead: {race.fix}", allowed))
+    return Item(strong(f"{race.lines}: {race.title}"), (f"instead: {race.fix}", allowed))
 
 
 def _allowed(finding: Finding) -> Sequence[str]:

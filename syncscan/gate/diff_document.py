@@ -9,8 +9,7 @@ from msgspec import Struct
 from syncscan.gate.diff_report import verdict
 from syncscan.gate.differences import Diff, DiffState, HabitChange, Promise, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase, Source
-from syncscan.model.json_text import about, indented, written
-from syncscan.report.document import Document
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.diff/1"

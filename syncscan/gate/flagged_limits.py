@@ -8,7 +8,6 @@ from syncscan.gate.verdict import CheckVerdict, Violation
 from syncscan.model.finding import Finding, Severity
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_race, place_of
 from syncscan.report.phrases import certainty, chain, gains, places, sentences, waiting_time, what
-from syncscan.report.races import lines
 from syncscan.report.units import times
 
 SHOWN = 50
@@ -46,7 +45,7 @@ def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine
         cost=violation.sentence,
         details=(
             *(_detail(f, withheld) for f in violation.findings[:SHOWN]),
-            *(f"{lines(race)}: {race.title}; {race.fix}" for race in violation.races[:SHOWN]),
+            *(f"{race.lines}: {race.title}; {race.fix}" for race in violation.races[:SHOWN]),
         ),
     )
 

@@ -13,8 +13,7 @@ from types import CodeType, FrameType
 
 from syncscan.capture.stack_frames import outward
 from syncscan.guarding.called import called
-from syncscan.model.entry_script import only_starts
-from syncscan.model.libraries import is_library, passes_on
+from syncscan.model.libraries import is_library, only_starts, passes_on
 
 DEEPEST = 64
 """Most frames kept of a stack, the innermost ones."""

@@ -14,11 +14,10 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.caching import Caching
-from syncscan.model.finding import Confidence, Finding
+from syncscan.model.finding import Confidence, Finding, short_id
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.interval import Cover, Interval, ThreadInterval
-from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import NONE, Category, Trace
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from syncscan.lint.warning import LIMITS, AllowedWarning, LintResult, LintWarning
-from syncscan.model.json_text import about, indented, written
-from syncscan.report.document import Document
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.lint/1"

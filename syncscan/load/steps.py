@@ -14,8 +14,7 @@ from syncscan.errors import UsageError
 from syncscan.load.repetition import Repetition, repeated_calls
 from syncscan.model.arrays import Int64, grouped, median
 from syncscan.model.slice_names import step_number
-from syncscan.model.step_marks import StepMark, step_mark
-from syncscan.model.steps_found import FoundBy, StepsFound
+from syncscan.model.step_marks import FoundBy, StepMark, StepsFound, step_mark
 from syncscan.model.trace import NONE, Category, Step, Trace
 
 _RANGES = (Category.ANNOTATION, Category.CPU_OP)

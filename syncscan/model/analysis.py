@@ -9,20 +9,36 @@ import msgspec
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
-from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
-from syncscan.model.picture import Picture
 from syncscan.model.program_run import ProgramRun
-from syncscan.model.projection import Projection, Projects, RemovalGroup, Schedule
+from syncscan.model.projection import Projection, Projects, Remedy, RemovalGroup, Schedule
 from syncscan.model.race import Race
-from syncscan.model.remedy import Remedy
 from syncscan.model.states import Obstacle, States
-from syncscan.model.step import StepSummary
+from syncscan.model.step import SOUND, Integrity, StepSummary
 from syncscan.model.trace import Trace
 from syncscan.model.view import EVERYTHING, Shown, View, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A drawn picture; as the last line of a notebook's cell it is shown, and a saved notebook stores it."""
+
+    svg: str
+    """Content of the file: `Path("step.svg").write_text(picture.svg)`."""
+    alt: str
+    """Text alternative."""
+
+    def __repr__(self) -> str:
+        return f"Picture(alt={self.alt!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("alt", self.alt)]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Return what IPython shows, by MIME type."""
+        return {"image/svg+xml": self.svg, "text/plain": self.alt}
 
 
 class Analysis(msgspec.Struct, frozen=True, eq=False):
@@ -143,8 +159,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._projects().schedule(remove, at=at, step_ms=step_ms, launches=launches)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the findings as a tidy pandas frame, a row each, with the columns of `report.finding_table`."""
-        from syncscan.report.finding_table import finding_frame
+        """Return the findings as a tidy pandas frame, a row each, with the columns of `report.frames`."""
+        from syncscan.report.frames import finding_frame
 
         return finding_frame(self)
 
@@ -152,9 +168,9 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     def host(self) -> pd.DataFrame:
         """Host time of a step as a pandas frame with a row per line of a function, below its caller.
 
-        Columns and dtypes as in `report.host_table.COLUMNS`; empty where capture didn't sample.
+        Columns and dtypes as in `report.frames.HOST_COLUMNS`; empty where capture didn't sample.
         """
-        from syncscan.report.host_table import host_frame
+        from syncscan.report.frames import host_frame
 
         return host_frame(self.host_time)
 

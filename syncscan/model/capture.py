@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from syncscan.model.compiled import CompileRecord
 from syncscan.model.json_text import encodable
 from syncscan.model.race import RaceKind
+from syncscan.model.states import CompileRecord
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 """Nanoseconds since 1970; the upper bound leaves room to add two of them in an int64."""

@@ -9,10 +9,27 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from syncscan.model.confidence import Confidence as Confidence
 from syncscan.model.fix import Suggested
 from syncscan.model.json_text import Range, about
 from syncscan.model.runtime_calls import copy_direction, is_synchronize
+
+try:
+    from _blake2 import blake2s  # as in hashlib, which also loads OpenSSL (2 to 12 ms)
+except ImportError:
+    from hashlib import blake2s
+
+
+def short_id(what: object) -> str:
+    """Return eight hexadecimal digits of a hash of a value's `repr`."""
+    return blake2s(repr(what).encode(), digest_size=4).hexdigest()
+
+
+class Confidence(str, enum.Enum):
+    """How certain the attribution is."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
 
 
 class Cause(str, enum.Enum):

@@ -166,7 +166,7 @@ class Fleet(msgspec.Struct, frozen=True):
         return f"<Fleet of {ranks} rank{'s' * (ranks != 1)}: {findings} finding{'s' * (findings != 1)}>"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a tidy pandas frame of ranks, steps and findings, with the columns of `report.fleet_table.COLUMNS`."""
-        from syncscan.report.fleet_table import fleet_frame
+        """Return a tidy pandas frame of ranks, steps and findings, with the columns of `report.frames.JOB_COLUMNS`."""
+        from syncscan.report.frames import fleet_frame
 
         return fleet_frame(self)

@@ -94,3 +94,15 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner, depth + 1) for inner in value]
     return None
+
+
+class Document(msgspec.Struct, frozen=True):
+    """Keys with which every document of `--format json` begins.
+
+    A document is a Struct next to the function that builds it: msgspec encodes it unchanged, and the files in `schemas`
+    are generated from the same types (tests/schemas.py has their versions). Times are µs, means per step unless a name
+    says otherwise; None is unknown.
+    """
+
+    schema: str
+    syncscan: Annotated[str, about("the version that wrote this")]

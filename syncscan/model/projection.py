@@ -1,4 +1,4 @@
-"""A replay's prediction: the step without chosen sync points, and one step in detail."""
+"""A replay's prediction: the step without chosen sync points, one step in detail, and the changes worth making."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
-from syncscan.model.habit import Change
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Basis, Change
 from syncscan.model.step import Bound
 
 
@@ -167,3 +168,26 @@ class Projects(Protocol):
     def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
         """Return the same with one of its steps, drawn launch by launch."""
         ...
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
+    """Syncs to remove together, or one habit to drop; times in µs per step."""
+
+    findings: tuple[str, ...] = ()
+    """Ids of the syncs; empty for a habit."""
+    habit: str = ""
+    """The habit's id; empty for syncs."""
+    launches: str = ""
+    """How the step launches too, as of `State`; empty where that stays."""
+    compiled: Change = Change()
+    """The change that this way to launch makes to the step without the syncs."""
+    what: str
+    """The change in a few words, from the rule."""
+    alone_us: float
+    """Gain if nothing else is changed."""
+    range_us: tuple[float, float]
+    """Range of that gain."""
+    after_us: float | None
+    """Gain after all entries above it in the list; None for upper bounds and samples, which aren't replayed."""
+    basis: Basis
+    confidence: Confidence

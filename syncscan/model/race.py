@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from syncscan.model.confidence import Confidence
+from syncscan.model.finding import Confidence
 
 
 class RaceKind(str, Enum):
@@ -49,7 +49,20 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     fix: str
 
+    @property
+    def lines(self) -> str:
+        """Its two lines, as in `read in train.py:12, copied in train.py:10`."""
+        later, earlier = _VERBS[self.kind]
+        first = f", {earlier} {self.first}" if self.first and self.first != self.second else ""
+        return f"{later} {self.second}{first}"
 
+
+_VERBS = {
+    RaceKind.READ_BEFORE_COPY: ("read in", "copied in"),
+    RaceKind.WRITE_BEFORE_COPY: ("written in", "copied in"),
+    RaceKind.UNORDERED_STREAMS: ("used in", "used before in"),
+    RaceKind.FREED_IN_USE: ("used in", "used before in"),
+}
 TEXTS = {
     RaceKind.READ_BEFORE_COPY: {
         "title": "the host reads memory that a copy may still be filling",

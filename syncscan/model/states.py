@@ -1,9 +1,14 @@
-"""A step's states: with its syncs or without, launched as it is or compiled; and what keeps it from being compiled."""
+"""A step's states, with its syncs or without, launched as it is or compiled; what keeps it from being compiled.
+
+Also what torch.compile's dynamo reported while the program ran: breaks, skipped frames and recompiles.
+"""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated
 
 import msgspec
 
@@ -165,3 +170,58 @@ def prevented(obstacles: Sequence[Obstacle]) -> frozenset[str]:
 def standing(obstacles: Sequence[Obstacle], removed: bool) -> list[Obstacle]:
     """Return the obstacles that a step has with its syncs, or with them `removed`: then nothing reads sizes."""
     return [obstacle for obstacle in obstacles if not (removed and obstacle.kind is ObstacleKind.DATA_SIZES)]
+
+
+MOST_EVENTS = 10_000
+"""Events of one record; capture stores fewer."""
+Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+
+
+class CompileKind(Enum):
+    """Outcomes of a frame that dynamo tried to compile."""
+
+    BREAK = "break"
+    """A graph ends at this line, it runs eagerly, and another graph goes on behind it."""
+    SKIPPED = "skipped"
+    """The whole frame runs eagerly."""
+    RECOMPILED = "recompiled"
+    """The frame was compiled once more, as a guard of an earlier compilation failed."""
+
+    NO_CUDA_GRAPH = "no CUDA graph"
+    """Inductor compiled the frame, and launches its kernels one by one though CUDA graphs were asked for."""
+
+
+class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A graph break, a skipped frame or a recompile, with dynamo's reason."""
+
+    kind: CompileKind
+    reason: Annotated[str, msgspec.Meta(max_length=2000)]
+    hint: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    """Dynamo's advice; older versions of torch give none."""
+    file: str
+    line: Line
+    """That stopped it; of a recompile, and where dynamo names no line, the frame's first."""
+    function: str
+    frame: str
+    """The function that was to be compiled; another one where it had `function` inlined."""
+    frame_file: str = ""
+    frame_line: Line = -1
+    """Its first."""
+    frame_last: Line = -1
+    """Its last, of a skipped frame whose file was at hand."""
+    count: Annotated[int, msgspec.Meta(ge=1, le=2**62)] = 1
+    """Number of such reports from dynamo."""
+
+
+class CompileRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """All messages of dynamo, and the code that they are about."""
+
+    torch: str
+    """Its version."""
+    frames: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
+    """That dynamo took up, a recompile and what goes on behind a break each counted."""
+    graphs: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
+    """That it made of them."""
+    events: Annotated[tuple[CompileEvent, ...], msgspec.Meta(max_length=MOST_EVENTS)] = ()
+    notes: tuple[str, ...] = ()
+    """Facts that aren't known, and why."""

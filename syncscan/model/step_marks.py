@@ -1,4 +1,4 @@
-"""Recognize the step of a serving framework that a range marks: framework, phase and batch.
+"""Tell how a trace's steps were found, and the step of a serving framework that a range marks.
 
 Sources: vLLM's `annotate_profile` (vllm/v1/worker/gpu_worker.py; `execute_new_…_cached_…` before context and generation
 were separated, token counts and lengths with `detailed_trace_annotation`); SGLang's `_build_step_span_name` and
@@ -95,3 +95,32 @@ _FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], StepMark]], ...
     (_ATOM, lambda match: StepMark("ATOM", ServingPhase(match[1]), int(match[2]))),
     (_MEGATRON, lambda match: StepMark("Megatron", ServingPhase(match[0].lower()))),
 )
+
+
+class FoundBy(str, enum.Enum):
+    """The source of a trace's steps; NONE: nothing, so that the whole trace is one step."""
+
+    SCOPE = "scope"
+    PROFILER = "profiler"
+    FRAMEWORK = "framework"
+    REPETITION = "repetition"
+    NONE = "none"
+
+
+class StepsFound(msgspec.Struct, frozen=True):
+    """How steps were found.
+
+    `name` is the glob of the scopes or the framework's name; `calls` is how many a repeated sequence has; `asked` says
+    that the caller wanted the whole as one step. Where the caller chose some of `count` steps, `chosen` is the first
+    that is analyzed, and the first behind.
+    """
+
+    by: FoundBy = FoundBy.NONE
+    name: str = ""
+    calls: int = 0
+    asked: bool = False
+    chosen: tuple[int, int] | None = None
+    count: int = 0
+
+
+NO_STEPS = StepsFound()

@@ -17,8 +17,7 @@ from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.interval import cover_of
 from syncscan.model.saved import StoredContext
 from syncscan.model.saved import Track as Track
-from syncscan.model.step_marks import StepMark
-from syncscan.model.steps_found import NO_STEPS, StepsFound
+from syncscan.model.step_marks import NO_STEPS, StepMark, StepsFound
 
 Made = TypeVar("Made")
 P = ParamSpec("P")

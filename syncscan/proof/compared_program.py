@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from syncscan.errors import UsageError
-from syncscan.model.entry_script import only_starts
-from syncscan.model.libraries import is_library
+from syncscan.model.libraries import is_library, only_starts
 
 
 @dataclass(frozen=True, slots=True)

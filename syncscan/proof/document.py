@@ -6,9 +6,8 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.json_text import about, indented, written
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.proof.outcome import Difference, Measured, Proof, ProofGain, ProofVerdict, Result, Same
-from syncscan.report.document import Document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.prove/2"

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from syncscan.proof.outcome import Measured, Proof, ProofGain
-from syncscan.report.assets import template
+from syncscan.report.page import template
 from syncscan.report.units import duration
 
 WIDTH = 760

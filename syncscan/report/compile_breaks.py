@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Finding, Source
 from syncscan.model.json_text import about
+from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 from syncscan.report.host import TextTable
 
 SHOWN = 20

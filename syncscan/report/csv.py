@@ -9,7 +9,7 @@ from typing import Any
 
 from syncscan.model.analysis import Analysis
 from syncscan.report.flagged import Flagged, flagged_findings
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 
 
 def render(analysis: Analysis) -> str:

@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import median
 from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
-from syncscan.report import habits, markup, suggested_fix
+from syncscan.report import habits, markup, source
 from syncscan.report.blocks import Block, Code, Sentence, Span, Words, code, facts, place, strong
 from syncscan.report.front import front_of
 from syncscan.report.habits import HabitText
@@ -58,8 +58,8 @@ def of_finding(analysis: Analysis, f: Finding) -> Iterator[Block]:
     yield from _texts(why=f.why, fix=f.fix, safe_to_remove=f"{USES[f.value]}.", fine=f.when_fine)
     yield Sentence((*_recorded(analysis), ": ", " ".join([*_method(analysis, f), "Finding "]), code(f.id), "."), "dim")
     if f.suggested:
-        yield Sentence(suggested_fix.caption(f.suggested))
-        yield Code("\n".join(suggested_fix.diff_lines(f.suggested)), "diff")
+        yield Sentence(source.caption(f.suggested))
+        yield Code("\n".join(source.diff_lines(f.suggested)), "diff")
 
 
 def _texts(**texts: str) -> Iterator[Block]:

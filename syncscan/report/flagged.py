@@ -15,8 +15,8 @@ from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.fix import SourceEdit
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import races, suggested_fix
-from syncscan.report.finding_table import COLUMNS, finding_rows, race_row
+from syncscan.report import source
+from syncscan.report.frames import FINDING_COLUMNS, finding_rows, race_row
 from syncscan.report.front import Front, front_of
 from syncscan.report.phrases import (
     USES,
@@ -133,7 +133,7 @@ def flagged_findings(analysis: Analysis) -> Flagged:
             *(flagged_race(race, path) for race in analysis.races),
             *(_line(f, s, row) for f, row in zip(findings, rows, strict=True)),
         ),
-        columns=tuple(COLUMNS),
+        columns=tuple(FINDING_COLUMNS),
         passed=NOTHING,
         closing=conclusion,
         output=sentences(*conclusion, *story.warnings),
@@ -173,14 +173,13 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         cost=f"{f.title}: {measured(f, step)}",
         details=_details(f, step),
         rows=(row,),
-        changes=((suggested_fix.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
+        changes=((source.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
     )
 
 
 def flagged_race(race: Race, path: str) -> FlaggedLine:
     """Return a race as a flagged line, at its later line."""
-    lines = races.lines(race)
-    message = sentences(f"{lines}, {race.count} times", race.why, race.fix)
+    message = sentences(f"{race.lines}, {race.count} times", race.why, race.fix)
     return FlaggedLine(
         rule=race.kind.value,
         severity=Severity.HIGH,
@@ -195,7 +194,7 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
         figures={"count": race.count},
         name=f"{race.kind.value} in {race.second} [{race.id}]",
         group=race.second.file,
-        cost=f"{race.title}: {lines}",
+        cost=f"{race.title}: {race.lines}",
         details=(f"why: {race.why}", f"instead: {race.fix}"),
         rows=(race_row(race, path),),
     )

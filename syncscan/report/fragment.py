@@ -7,8 +7,8 @@ import base64
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.report import analysis_report, page, svg
-from syncscan.report.assets import template
 from syncscan.report.front import front_of
+from syncscan.report.page import template
 
 MAX_ROWS = 20
 """Rows of a table and entries of a list; `analysis.to_frame()` has them all."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Area, Basis, Change
-from syncscan.model.remedy import Remedy
+from syncscan.model.projection import Remedy
 from syncscan.model.states import REDUCE_OVERHEAD
 from syncscan.model.step import Bound
 from syncscan.report import remedies

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.confidence import Confidence
+from syncscan.model.finding import Confidence
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.report import dry_run, program_run, timed_steps
 from syncscan.report.front_changes import LEAST_MAY, ListedChange, gain_of, removed_by

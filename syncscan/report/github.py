@@ -8,7 +8,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.report.flagged import FilePosition, Flagged, flagged_findings
 from syncscan.report.phrases import sentences
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 """Annotation kind by severity. An error annotation doesn't fail the job: use `syncscan check` for that."""

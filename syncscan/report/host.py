@@ -17,7 +17,7 @@ from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
 from syncscan.model.step import StepSummary
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 from syncscan.report.timed_steps import known_within, uncertainty
 from syncscan.report.units import duration, part_of, percent
 

@@ -20,16 +20,15 @@ from markupsafe import Markup
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis
-from syncscan.model.remedy import Remedy
+from syncscan.model.projection import Remedy
 from syncscan.model.step import Bound
 from syncscan.report import host, step_picture, svg, tabs
-from syncscan.report.assets import asset, template
 from syncscan.report.front import Front, front_of, input_share
 from syncscan.report.front_changes import LEAST, ListedChange
 from syncscan.report.habits import HabitText
-from syncscan.report.page import markup
+from syncscan.report.page import asset, markup, template
 from syncscan.report.phrases import real, replayed
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 from syncscan.report.step_picture import StepPicture
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.timeline import timeline

@@ -13,21 +13,19 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, FindingFacts
 from syncscan.model.habit import Basis
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
-from syncscan.model.json_text import Range, about, indented, written
+from syncscan.model.json_text import Document, Range, about, indented, written
 from syncscan.model.likeness import Likeness
 from syncscan.model.program_run import ProgramRun, RunPhase
-from syncscan.model.projection import RemovalGroup
+from syncscan.model.projection import Remedy, RemovalGroup
 from syncscan.model.race import Race
-from syncscan.model.remedy import Remedy
 from syncscan.model.saved import Saved
 from syncscan.model.states import ObstacleKind, States
 from syncscan.model.step import Bound, DeviceTime, RunAhead, ShareBasis
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor
 from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
 from syncscan.report.compile_breaks import CompileDocument, compile_document
-from syncscan.report.document import Document
 from syncscan.report.dry_run import sizes
 from syncscan.report.finding_json import (
     HabitDocument,

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.report.flagged import Flagged, FlaggedLine, flagged_findings
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
 """Severities that count as failures; lower ones are skipped tests, since they aren't worth a red build."""

@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report import dry_run
 from syncscan.report.host import TextTable
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 from syncscan.report.units import duration
 
 SHOWN = 5

@@ -23,8 +23,7 @@ from syncscan.report.blocks import (
     lines_of,
     pieces,
 )
-from syncscan.report.printable import printable_code
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import printable_code, shown
 from syncscan.version import __version__
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")

@@ -17,7 +17,7 @@ from syncscan.model.finding import Attribution, Finding, FindingFacts, Phase, Se
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import NONE, Trace
 from syncscan.report.units import duration, percent, range_of, times, within
 

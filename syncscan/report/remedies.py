@@ -12,7 +12,7 @@ import msgspec
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
-from syncscan.model.remedy import Remedy
+from syncscan.model.projection import Remedy
 from syncscan.report import dry_run
 from syncscan.report.phrases import (
     UNTIMED,

@@ -13,7 +13,7 @@ from syncscan.model.finding import Severity
 from syncscan.model.fix import SourceEdit
 from syncscan.model.json_text import indented
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_findings
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

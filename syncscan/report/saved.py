@@ -10,7 +10,7 @@ import msgspec
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import strict_value
 from syncscan.model.saved import Asked, Saved, SavedTrace, packed
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import Flows, Frames, Slices, Trace
 
 

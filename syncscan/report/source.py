@@ -1,12 +1,15 @@
-"""Format an excerpt of a source file: lines numbered, cut to length, flagged ones marked."""
+"""Format lines of source: an excerpt, numbered and marked, and the change that `syncscan fix` would make."""
 
 from __future__ import annotations
 
 from syncscan.model.finding import Excerpt
+from syncscan.model.fix import Suggested
 from syncscan.report.printable import printable
 
 LONGEST = 160
 """Characters of a line that are shown; control characters are replaced."""
+LONGEST_OF_DIFF = 200
+"""Characters of a line of a diff that are shown."""
 
 
 def numbered(excerpt: Excerpt) -> list[str]:
@@ -22,3 +25,15 @@ def numbered(excerpt: Excerpt) -> list[str]:
 
 NEWER = "(the file is newer than the trace: lines may have moved)"
 """Note on a file newer than the trace; it may have been changed, or only cloned or installed, since."""
+
+
+def caption(suggested: Suggested) -> str:
+    """Return one line about a change: the change in a few words, its safety, and whether it was verified."""
+    also = f": {suggested.why}" if suggested.why else ""
+    verified = "verified by a dry run" if suggested.verified else suggested.how or "not verified"
+    return f"syncscan fix would {suggested.change} ({suggested.safety.value}{also}; {verified})."
+
+
+def diff_lines(suggested: Suggested) -> list[str]:
+    lines = suggested.diff.splitlines()
+    return [printable(line.expandtabs(4), LONGEST_OF_DIFF) for line in lines if not line.startswith(("--- ", "+++ "))]

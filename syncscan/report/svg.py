@@ -13,14 +13,13 @@ import numpy as np
 from markupsafe import Markup
 
 from syncscan.errors import UsageError
-from syncscan.model.analysis import Analysis
+from syncscan.model.analysis import Analysis, Picture
 from syncscan.model.interval import Cover
-from syncscan.model.picture import Picture
 from syncscan.report import front, step_picture
-from syncscan.report.assets import asset
 from syncscan.report.blocks import Figure
 from syncscan.report.front import Front
-from syncscan.report.shown_names import shown
+from syncscan.report.page import asset
+from syncscan.report.printable import shown
 from syncscan.report.step_picture import After, Lane, Part, StepPicture, between
 from syncscan.report.units import duration
 

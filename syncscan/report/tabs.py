@@ -1,21 +1,28 @@
-"""Write the tabs of the report's page as documents of blocks: each what the first screen leaves out of one thing."""
+"""Write the tabs of the report's page as documents of blocks: each what the first screen leaves out of one thing.
+
+The one of the source annotates the flagged files: at each line what it waits, how long the device is idle after it,
+and what it saves. It has the lines that findings name, and those around them, as the findings' excerpts hold them.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Finding, Source
+from syncscan.model.libraries import path_in_package
 from syncscan.model.step import StepSummary
-from syncscan.report import analysis_report, annotated, suggested_fix
-from syncscan.report.blocks import Block, Code, Fold, Heading, Sentence, code, facts
+from syncscan.report import analysis_report, source
+from syncscan.report.blocks import Block, Code, Fold, Grid, GridColumn, Heading, Sentence, Words, code, facts, strong
 from syncscan.report.habits import HabitText
 from syncscan.report.page import markup
-from syncscan.report.phrases import waited
-from syncscan.report.story import Story
+from syncscan.report.phrases import line, real, waited
+from syncscan.report.printable import shown
+from syncscan.report.story import FindingText, Story
 from syncscan.report.units import duration
 
 GLOSSARY = (
@@ -91,7 +98,7 @@ def _run(analysis: Analysis, story: Story) -> Iterator[Block]:
 
 def _sources(story: Story) -> Iterator[Block]:
     if story.costed:
-        yield from annotated.blocks(story.findings)
+        yield from annotated(story.findings)
 
 
 def _about(analysis: Analysis, story: Story) -> Iterator[Block]:
@@ -131,10 +138,78 @@ def finding(f: Finding, step: StepSummary) -> Iterator[Block]:
     if f.excerpt:
         yield from analysis_report.excerpt(f.excerpt)
     if f.suggested:
-        yield Sentence(suggested_fix.caption(f.suggested))
-        yield Code("\n".join(suggested_fix.diff_lines(f.suggested)), "diff")
+        yield Sentence(source.caption(f.suggested))
+        yield Code("\n".join(source.diff_lines(f.suggested)), "diff")
     yield facts([*analysis_report.finding_facts(f, step), ("id", f.id)])
 
 
 def habit(text: HabitText) -> Iterator[Block]:
     yield analysis_report.habit_facts(text)
+
+
+MAX_FILES = 12
+"""Files that are shown, those that wait longest."""
+MAX_LINES = 300
+"""Lines of a file that are shown, except on a page."""
+COLUMNS = (
+    *(GridColumn(name, right=True) for name in ("wait", "idle after", "saves", "line")),
+    GridColumn("source"),
+)
+AWAY = "source not at hand"
+"""Note on a file that can't be read here; --source-root says where it is."""
+
+
+def annotated(findings: Sequence[FindingText]) -> Iterator[Block]:
+    """Yield the flagged files, the one that waits longest first."""
+    waiting = {f.id for f in real([entry.of for entry in findings])}
+    by_file: defaultdict[str, list[FindingText]] = defaultdict(list)
+    for entry in findings:
+        place = _flagged(entry)
+        if place is not None and entry.of.id in waiting:
+            by_file[place.file].append(entry)
+    longest = sorted(by_file, key=lambda file: -sum(entry.of.wait_us for entry in by_file[file]))
+    if longest:
+        yield Sentence("Means per step; what a line saves, it saves alone.", "dim")
+    for file in longest[:MAX_FILES]:
+        yield from _annotated_file(file, by_file[file])
+
+
+def _flagged(entry: FindingText) -> Source | None:
+    return entry.of.in_library if entry.of.in_loop else entry.of.source
+
+
+def _annotated_file(file: str, entries: Sequence[FindingText]) -> Iterator[Block]:
+    texts: dict[int, str] = {}
+    at: defaultdict[int, list[FindingText]] = defaultdict(list)
+    for entry in entries:
+        excerpt, place = entry.of.excerpt, _flagged(entry)
+        assert place is not None
+        at[excerpt.marked[0] if excerpt and excerpt.marked else line(place)].append(entry)
+        if excerpt:
+            texts |= dict(enumerate(_expanded(excerpt.lines), excerpt.first))
+    numbers = sorted({*texts, *at})
+    newer = any(entry.of.excerpt and entry.of.excerpt.newer for entry in entries)
+    note = source.NEWER.strip("()") if newer else "" if texts else AWAY
+    yield Heading(
+        (code(shown(path_in_package(file), 200)), f" waits {duration(sum(e.of.wait_us for e in entries))}"), 3
+    )
+    if note:
+        yield Sentence(note, "dim")
+    yield Grid(
+        COLUMNS,
+        tuple(_annotated_line(number, texts.get(number, ""), at.get(number, ())) for number in numbers),
+        MAX_LINES,
+    )
+
+
+def _expanded(lines: Sequence[str]) -> list[str]:
+    return [shown(text.expandtabs(4).rstrip(), source.LONGEST) for text in lines]
+
+
+def _annotated_line(number: int, text: str, entries: Sequence[FindingText]) -> tuple[Words, ...]:
+    if not entries:
+        return "", "", "", str(number), code(text)
+    best = max(entries, key=lambda entry: -1.0 if entry.of.recoverable_us is None else entry.of.recoverable_us)
+    several = f", the largest of {len(entries)}" if len(entries) > 1 and best.of.recoverable_us is not None else ""
+    wait, idle = (duration(sum(getattr(entry.of, field) for entry in entries)) for field in ("wait_us", "bubble_us"))
+    return wait, idle, f"{best.saves}{several}", strong(str(number)), code(text)

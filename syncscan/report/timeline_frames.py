@@ -17,7 +17,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.libraries import is_library
 from syncscan.model.slice_names import frame_parts
 from syncscan.model.trace import MOST_DRAWN_FRAMES, NONE, Frames, Trace
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 from syncscan.report.timeline_lanes import pack
 
 MAX_FRAMES = 20_000

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 from collections.abc import Sequence
 
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 
 P = ParamSpec("P")
 MOST = 20

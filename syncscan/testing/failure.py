@@ -16,7 +16,6 @@ from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import Race
 from syncscan.report.printable import printable
-from syncscan.report.races import lines as lines_of_race
 from syncscan.testing.limit import SyncLimit
 
 MOST = 5
@@ -49,7 +48,7 @@ def of_races(races: Sequence[Race]) -> str:
     """Return the failure message if a dry run met races, "" if not."""
     if not races:
         return ""
-    lines = [f"{lines_of_race(race)}: {race.title}. {race.fix}" for race in races]
+    lines = [f"{race.lines}: {race.title}. {race.fix}" for race in races]
     return _text(f"{len(races)} race{'s' * (len(races) > 1)}; @pytest.mark.no_races allows none.", lines, foot="")
 
 

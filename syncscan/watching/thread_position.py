@@ -24,8 +24,7 @@ from syncscan.guarding.called import called, expression_at
 from syncscan.lint.file_walk import FileWalk
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import parsed, read
-from syncscan.model.entry_script import only_starts
-from syncscan.model.libraries import in_package, is_library
+from syncscan.model.libraries import in_package, is_library, only_starts
 from syncscan.source.tree import lines_of
 
 HOST, DEVICE, INPUT, PEERS = "host", "device", "input", "peers"

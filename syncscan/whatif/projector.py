@@ -13,11 +13,10 @@ from syncscan.facts.network import is_compiled
 from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
-from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Projection, Schedule, StepAfter, StepState
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, in_words, prevented, standing
-from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
+from syncscan.model.step import NOT_MEASURED, REPEATABILITY, SOUND, Bound, Integrity, StepSummary
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, Trace
 from syncscan.whatif.bound import NOTHING, bound_of, unsettled

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, Change, Habit
-from syncscan.model.projection import RemovalGroup
-from syncscan.model.remedy import Remedy
+from syncscan.model.projection import Remedy, RemovalGroup
 from syncscan.model.states import States
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep

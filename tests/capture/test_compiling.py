@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture.compiling import NO_BREAKS, NO_METRICS, _in_short, _last_line, compile_record
-from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
+from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 
 torch = pytest.importorskip("torch")
 dynamo = pytest.importorskip("torch._dynamo")

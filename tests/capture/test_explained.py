@@ -13,7 +13,7 @@ from syncscan.capture.compiling import COMPILES_NOTHING
 from syncscan.capture.plan import Plan
 from syncscan.capture.script import run_script
 from syncscan.capture.session import Session
-from syncscan.model.compiled import CompileKind, CompileRecord
+from syncscan.model.states import CompileKind, CompileRecord
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch._dynamo")

@@ -15,7 +15,7 @@ from syncscan.cost.wait_and_bubble import Queued
 from syncscan.detect import detect
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import SyncPoint
-from syncscan.model.integrity import SOUND
+from syncscan.model.step import SOUND
 from syncscan.model.trace import Trace
 from tests.builder import MAIN, TraceBuilder
 

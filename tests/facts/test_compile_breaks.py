@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Finding, Source
+from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 from syncscan.report.compile_breaks import compile_breaks
 from tests.report.example import finding
 

@@ -10,8 +10,7 @@ import pytest
 from syncscan.api import analyze, analyze_trace
 from syncscan.errors import UsageError
 from syncscan.facts.integrity import integrity_of
-from syncscan.model.integrity import SOUND
-from syncscan.model.step import Bound
+from syncscan.model.step import SOUND, Bound
 from tests.builder import TraceBuilder
 
 

@@ -14,7 +14,7 @@ from syncscan.fleet.flagged_job import flagged_job
 from syncscan.model.finding import Severity
 from syncscan.model.fleet import Fleet
 from syncscan.report import csv, github, junit, sarif
-from syncscan.report.fleet_table import fleet_rows
+from syncscan.report.frames import fleet_rows
 from tests.each import each
 from tests.fleet.example import damaged, hostile, job, rank_finding
 from tests.report.example import HOSTILE

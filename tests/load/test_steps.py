@@ -7,8 +7,7 @@ import pytest
 from syncscan.errors import UsageError
 from syncscan.facts.period import step_intervals
 from syncscan.load import with_steps
-from syncscan.model.step_marks import ServingPhase
-from syncscan.model.steps_found import FoundBy, StepsFound
+from syncscan.model.step_marks import FoundBy, ServingPhase, StepsFound
 from syncscan.model.trace import Trace
 from tests.builder import TraceBuilder
 

@@ -10,7 +10,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
 from syncscan.report import fragment, html, json, render
-from syncscan.report.finding_table import COLUMNS, finding_frame
+from syncscan.report.frames import FINDING_COLUMNS, finding_frame
 from tests.builder import TraceBuilder
 from tests.report.example import UNPROJECTED, analysis, finding, typical
 
@@ -26,7 +26,7 @@ def test_finding_by_id():
 def test_the_frame_is_tidy():
     """A row a finding, the documented columns in order, numbers as floats, missing gains as NaN."""
     frame = finding_frame(typical())
-    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame.columns) == list(FINDING_COLUMNS)
     assert frame["wait_us"].dtype == frame["recoverable_us"].dtype == "float64"
     assert frame["recoverable_us"].isna().tolist() == [False, False, True, True]
     assert frame["scope"][0] == "detect > mask"
@@ -35,7 +35,7 @@ def test_the_frame_is_tidy():
 def test_the_frame_of_nothing_has_its_columns():
     """Code that selects a column works on a clean trace too."""
     frame = finding_frame(analysis())
-    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame.columns) == list(FINDING_COLUMNS)
     assert len(frame) == 0
 
 
@@ -43,7 +43,9 @@ def test_the_frame_of_nothing_has_its_columns():
 def test_the_frame_has_the_documented_dtypes(findings: tuple[Finding, ...]):
     """Also without findings, gains or lines: code that sums or compares a column needs no case for them."""
     frame = finding_frame(analysis(*findings))
-    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {n: c.dtype for n, c in COLUMNS.items()}
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
+        n: c.dtype for n, c in FINDING_COLUMNS.items()
+    }
 
 
 def test_an_analysis_shows_itself_in_every_format():

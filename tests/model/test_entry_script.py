@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.model.entry_script import only_starts
+from syncscan.model.libraries import only_starts
 
 PIP = """\
 import re

@@ -18,7 +18,7 @@ from syncscan.model.finding import (
 )
 from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Split
 from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
-from syncscan.model.remedy import Remedy
+from syncscan.model.projection import Remedy
 from syncscan.model.step import Bound, Outlook, ShareBasis, StepSummary
 from tests.builder import TraceBuilder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
-from syncscan.report import annotated, html
+from syncscan.report import html, tabs
 from syncscan.report.blocks import Block, Grid, Heading, Sentence, Stacked, plain
 from syncscan.report.story import story_of
 from tests.report.example import HOSTILE, analysis, finding
@@ -24,7 +24,7 @@ def at(number: int, id: str, wait_us: float = 100.0, text: str = "loss.item()", 
 
 
 def blocks(*findings: Finding) -> list[Block]:
-    return list(annotated.blocks(story_of(analysis(*findings)).findings))
+    return list(tabs.annotated(story_of(analysis(*findings)).findings))
 
 
 def rows(*findings: Finding) -> list[list[str]]:
@@ -55,7 +55,7 @@ def test_the_file_that_waits_longest_comes_first() -> None:
 def test_a_file_that_is_not_at_hand_has_its_lines_without_their_text() -> None:
     """Nothing is read for it."""
     away = replace(at(10, "a-1"), excerpt=None)
-    assert Sentence(annotated.AWAY, "dim") in blocks(away)
+    assert Sentence(tabs.AWAY, "dim") in blocks(away)
     assert [(wait, number, text) for wait, _, _, number, text in rows(away)] == [("100 µs", "10", "")]
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from syncscan.errors import MissingExtra
-from syncscan.report.finding_table import finding_frame
+from syncscan.report.frames import finding_frame
 from tests.report.example import typical
 
 

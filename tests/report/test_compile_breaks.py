@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
 from syncscan.model.finding import Source
+from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 from syncscan.report import compile_breaks, render
 from tests.report.example import analysis, finding
 

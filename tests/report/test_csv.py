@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from syncscan.report import csv
-from syncscan.report.finding_table import COLUMNS, finding_frame
+from syncscan.report.frames import FINDING_COLUMNS, finding_frame
 from tests.each import each
 from tests.report.example import HOSTILE, analysis, hostile, typical
 
@@ -24,23 +24,23 @@ def test_golden(golden: Callable[[str, str], None]):
 
 
 def test_columns_are_those_of_the_frame():
-    """The header is `COLUMNS`, and pandas reads the numbers that `to_frame` has."""
+    """The header is `FINDING_COLUMNS`, and pandas reads the numbers that `to_frame` has."""
     read = pd.read_csv(io.StringIO(csv.render(typical())))
     frame = finding_frame(typical())
-    assert list(read.columns) == list(COLUMNS) == list(frame.columns)
+    assert list(read.columns) == list(FINDING_COLUMNS) == list(frame.columns)
     assert read["wait_us"].tolist() == frame["wait_us"].tolist()
     assert read["line"].isna().tolist() == [False, False, False, True]
 
 
 def test_no_findings_is_a_header():
     """Nothing found gives a table without rows."""
-    assert csv.render(analysis()).strip() == ",".join(COLUMNS)
+    assert csv.render(analysis()).strip() == ",".join(FINDING_COLUMNS)
 
 
 @each("text", HOSTILE)
 def test_hostile_text_stays_in_its_cell(text: str):
     """One finding is one row of as many cells as there are columns, and none begins like a formula."""
     (row,) = rows(csv.render(hostile(text)))
-    assert set(row) == set(COLUMNS)
+    assert set(row) == set(FINDING_COLUMNS)
     assert not [v for v in row.values() if v.startswith(("=", "+", "-", "@", "\t", "\r"))]
     assert len(csv.render(hostile(text)).splitlines()) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from syncscan.facts.device_share import device_works
 from syncscan.model.step import ShareBasis
-from syncscan.report import kernels, render, terminal, whatif_json, whatif_report
+from syncscan.report import kernels, render, terminal, whatif_report
 from syncscan.report.front import front_of
 from syncscan.report.units import duration
 from tests.each import each
@@ -61,7 +61,7 @@ def test_whatif_states_the_share_as_the_report_does(recording: Path) -> None:
     projection = analysis.whatif()
     text = " ".join(terminal.drawn(whatif_report.blocks(analysis, projection), 1000).split())
     assert device_works(step) in text
-    document = json.loads(whatif_json.render(analysis, projection))
+    document = json.loads(whatif_report.render(analysis, projection))
     reported = json.loads(rendered(recording, "json"))["step"]
     for key in ("device_share", "recorded_device_share", "device_share_basis"):
         assert document[key] == reported[key]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from syncscan.report.fleet_table import COLUMNS, fleet_frame
+from syncscan.report.frames import JOB_COLUMNS, fleet_frame
 from tests.fleet.example import even, job
 
 
@@ -16,7 +16,7 @@ def test_it_has_a_row_for_each_rank_step_and_finding() -> None:
     """Two findings on the rank that is late, one on each other, in each of three steps."""
     frame = fleet_frame(job(4))
     assert len(frame) == 3 * (2 + 1 + 1 + 1)
-    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {n: c.dtype for n, c in COLUMNS.items()}
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {n: c.dtype for n, c in JOB_COLUMNS.items()}
     late = frame[frame["id"] == "item-01c248f7"]
     assert late[["rank", "step", "late_us", "late_by", "job_gain_us"]].values.tolist() == [
         [0, step, 700.0, "sync", 700.0] for step in range(3)
@@ -48,4 +48,4 @@ def test_the_reference_documents_each_column() -> None:
     """On the page of formats."""
     page = (Path(__file__).parents[2] / "docs/reference/formats.md").read_text()
     messages = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
-    assert set(COLUMNS) - messages == set()
+    assert set(JOB_COLUMNS) - messages == set()

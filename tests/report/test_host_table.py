@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncscan.model.finding import Phase
 from syncscan.model.host import UNKNOWN_HOST, Host, HostNode, SampledHost
-from syncscan.report.host_table import COLUMNS, host_frame
+from syncscan.report.frames import HOST_COLUMNS, host_frame
 
 
 def node(parent: int, us: float, self_us: float) -> HostNode:
@@ -34,4 +34,4 @@ def test_dtypes_are_the_documented_ones_also_without_a_row() -> None:
     """So that frames of several traces can be joined."""
     for host in (Host(sampled=SAMPLED), UNKNOWN_HOST):
         matches = {name: str(dtype) for name, dtype in host_frame(host).dtypes.items()}
-        assert matches == {name: column.dtype for name, column in COLUMNS.items()}
+        assert matches == {name: column.dtype for name, column in HOST_COLUMNS.items()}

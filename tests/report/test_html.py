@@ -21,8 +21,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound
 from syncscan.model.view import View
 from syncscan.report import html
-from syncscan.report.assets import prose
 from syncscan.report.front import front_of
+from syncscan.report.page import prose
 from tests.builder import TraceBuilder
 from tests.report.example import HOSTILE, analysis, finding, hostile, remedy, typical
 

@@ -13,7 +13,7 @@ import pytest
 from syncscan import gate
 from syncscan.gate import check_document
 from syncscan.gate.verdict import Limit, Rules
-from syncscan.report import evidence, fragment, render, terminal, whatif_json, whatif_report
+from syncscan.report import evidence, fragment, render, terminal, whatif_report
 from syncscan.report.front import Front, front_of
 from syncscan.report.habits import HabitText
 from syncscan.report.story import RANKED, story_of
@@ -99,7 +99,7 @@ def test_json_follows_its_schema(recording: Path) -> None:
     analysis = analyzed(recording)
     assert wrong("analysis", rendered(recording, "json")) == []
     if analysis.replayable:
-        assert wrong("whatif", whatif_json.render(analysis, analysis.whatif("all"))) == []
+        assert wrong("whatif", whatif_report.render(analysis, analysis.whatif("all"))) == []
     assert wrong("check", check_document.render([gate.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
@@ -108,7 +108,7 @@ def test_what_if_advises_what_the_report_does(program: str) -> None:
     """For programs word for word; in text the same changes in the same order."""
     analysis = analyzed(FOLDER / f"{program}.pt.trace.json.gz")
     front, projection = front_of(analysis), analysis.whatif()
-    assert json.loads(whatif_json.render(analysis, projection))["advice"] == list(front.advice)
+    assert json.loads(whatif_report.render(analysis, projection))["advice"] == list(front.advice)
     text = plain(terminal.drawn(whatif_report.blocks(analysis, projection), 1000))
     assert all(change.do in text for change in front.changes)
     assert front.then in text

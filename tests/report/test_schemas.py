@@ -18,7 +18,7 @@ from syncscan.gate import baseline, check_document, diff_document
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.proof import document as proof_json
 from syncscan.report import json as report_json
-from syncscan.report import saved, whatif_json
+from syncscan.report import saved, whatif_report
 from tests import schemas
 from tests.each import each
 from tests.proof.test_report import NOISY, PROOF
@@ -111,7 +111,7 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
     """A saved analysis, a projection, a diff, a verdict with and without violations, a baseline."""
     before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
     assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
-    assert wrong("whatif", whatif_json.render(before, before.whatif("all"))) == []
+    assert wrong("whatif", whatif_report.render(before, before.whatif("all"))) == []
     assert wrong("diff", diff_document.render(gate.diff([before], [after]))) == []
     assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
     verdicts = [gate.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]

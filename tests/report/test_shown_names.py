@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=400)
 

@@ -7,7 +7,7 @@ import json
 from msgspec.structs import replace
 
 from syncscan.model.fix import Safety, SourceEdit, Suggested
-from syncscan.report import evidence, html, sarif, suggested_fix
+from syncscan.report import evidence, html, sarif, source
 from tests.report.example import analysis, finding
 
 DIFF = "--- a/train.py\n+++ b/train.py\n@@ -3 +3 @@\n-total += loss.item()\n+total += loss.detach()\n"
@@ -25,8 +25,8 @@ UNVERIFIED = replace(CHANGE, verified=False, how="not verified: two runs differ"
 
 def test_its_caption_says_whether_it_is_verified() -> None:
     start = "syncscan fix would keep the value on the device and read it after the loop (safe; "
-    assert suggested_fix.caption(CHANGE) == start + "verified by a dry run)."
-    assert suggested_fix.caption(UNVERIFIED) == start + "not verified: two runs differ)."
+    assert source.caption(CHANGE) == start + "verified by a dry run)."
+    assert source.caption(UNVERIFIED) == start + "not verified: two runs differ)."
 
 
 def test_a_block_of_code_ends_where_it_should() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from syncscan import api
 from syncscan.report.timeline import timeline
-from syncscan.report.timeline_habits import pauses
+from syncscan.report.timeline_lanes import pauses
 
 STALLS = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
 

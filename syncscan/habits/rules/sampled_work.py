@@ -17,11 +17,10 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.duration import duration
-from syncscan.model.finding import Phase
+from syncscan.model.finding import Phase, short_id
 from syncscan.model.habit import Basis, Habit, HabitGain, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
-from syncscan.model.short_id import short_id
 from syncscan.model.step import Bound
 from syncscan.rules.pages import advice_of
 

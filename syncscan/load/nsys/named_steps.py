@@ -17,7 +17,7 @@ from syncscan.load.repetition import LEAST
 from syncscan.load.steps import with_steps
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.slice_names import STEP, is_optimizer
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import NONE, Category, Trace
 
 _CALLED = re.compile(r"(step|iter|iteration|batch)(?![a-z])", re.IGNORECASE)

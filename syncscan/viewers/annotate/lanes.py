@@ -13,7 +13,7 @@ import numpy as np
 from syncscan.model.arrays import Int64
 from syncscan.model.duration import duration
 from syncscan.model.trace import Track
-from syncscan.report.shown_names import shown
+from syncscan.report.printable import shown
 from syncscan.viewers.annotate.hues import hued
 from syncscan.viewers.annotate.idle import IdleTimes
 

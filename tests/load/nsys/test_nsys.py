@@ -14,7 +14,7 @@ from syncscan import analyze, load
 from syncscan.cli import group
 from syncscan.errors import TraceUnreadable, UsageError
 from syncscan.fleet.run import analyze_fleet
-from syncscan.model.steps_found import FoundBy
+from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import Category, Trace
 from tests.load.nsys.export import DEVICE, DTOH, HTOD, PAGEABLE, PINNED, Export, steps
 
