@@ -9,11 +9,21 @@ import msgspec
 
 from syncscan.fixing.source_text import Text
 from syncscan.model.fix import SourceEdit
+from syncscan.source.code_pattern import filled
 
 Render = Callable[[ast.AST], str]
 Template = Callable[[Render], str]
 """Gives the new source of a node; it is handed what gives the new source of the node's parts."""
 Line = str | Template
+
+
+def template(code: str, **parts: ast.AST | str) -> Line:
+    """Return the code of a template, `$x.double()`, of sources, and of nodes with their changes."""
+    words = {name: part for name, part in parts.items() if isinstance(part, str)}
+    nodes = {name: part for name, part in parts.items() if not isinstance(part, str)}
+    if not nodes:
+        return filled(code, **words)
+    return lambda render: filled(code, **words, **{name: render(node) for name, node in nodes.items()})
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):

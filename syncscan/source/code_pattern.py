@@ -1,8 +1,12 @@
-"""Matches a node of a syntax tree with a pattern: code in which `$x` stands for anything, `...` for more arguments."""
+"""Patterns and templates of code, in which `$x` stands for anything, and in patterns `...` for more arguments.
+
+`matched("$x.item()", node)` finds what x is, and `filled("$x.double()", x=source)` writes other code of it.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -88,3 +92,32 @@ class _Match:
 
 def _is_dots(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is ...
+
+
+_VARIABLE = re.compile(r"(?P<before>(?<=[-+*/<>] )|(?<=[~-]))?\$(?P<name>\w+)(?P<after>[.\[(]| (?=[-+*/<>]|==|!=))?")
+_BINDS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
+"""Expressions that need no parentheses beside an operator."""
+
+
+def filled(template: str, **sources: str) -> str:
+    """Return the code of a template, with the variables' sources in parentheses where they need them."""
+    return _VARIABLE.sub(lambda variable: _as_part(variable, sources[variable["name"]]), template)
+
+
+def _as_part(variable: re.Match[str], source: str) -> str:
+    after = variable["after"] or ""
+    if after.strip():
+        return primary(source) + after
+    beside = variable["before"] is not None or after
+    binds = not beside or isinstance(ast.parse(source, mode="eval").body, _BINDS)
+    return (source if binds else f"({source})") + after
+
+
+def primary(source: str) -> str:
+    """Return the source of an expression so that a method can be called on it: in parentheses, where it needs them."""
+    try:
+        expression, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
+    except SyntaxError:  # several lines, or a number
+        return f"({source})"
+    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(expression)
+    return source if binds else f"({source})"

@@ -346,7 +346,7 @@ def test_a_bar_that_lags_is_no_difference() -> None:
 
 def test_a_late_read_that_races_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the event's word the host may read memory that isn't filled yet."""
-    monkeypatch.setattr("syncscan.fixing.rewrites.rarer_reads.READY", "{late} is not None")
+    monkeypatch.setattr("syncscan.fixing.rewrites.rarer_reads.READY", "$late is not None")
     fix = at(fixed(HEAD + BAR, unsafe=True), 9)
     assert not fix.applied
     assert fix.how.startswith("tried and dropped: the patched program races")

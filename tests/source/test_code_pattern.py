@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import filled, matched
 from tests.each import each
 
 
@@ -48,3 +48,24 @@ def test_names_may_be_compared_by_what_they_are_imported_as() -> None:
     )
     assert match is not None
     assert ast.unparse(match.x) == "a"
+
+
+@each(
+    ("template", "sources", "code"),
+    [
+        ("$x.sum()", {"x": "a"}, "a.sum()"),
+        ("$x.sum()", {"x": "a > 0"}, "(a > 0).sum()"),
+        ("$x[0]", {"x": "a + b"}, "(a + b)[0]"),
+        ("$x.item()", {"x": "(a + b) * c"}, "((a + b) * c).item()"),
+        ("f($x, k=$y)", {"x": "a > 0", "y": "b or c"}, "f(a > 0, k=b or c)"),
+        ("$x = torch.where($m, $y, $x)", {"x": "a", "m": "b > 0", "y": "-a"}, "a = torch.where(b > 0, -a, a)"),
+        ("$x / $y", {"x": "a + b", "y": "c.sum()"}, "(a + b) / c.sum()"),
+        ("~$x", {"x": "a > 0"}, "~(a > 0)"),
+        ("$x < $y", {"x": "2", "y": "a if b else c"}, "2 < (a if b else c)"),
+        ("f($x)", {"x": "'$x.y'"}, "f('$x.y')"),
+    ],
+)
+def test_a_template_s_sources_get_parentheses_where_they_need_them(
+    template: str, sources: dict[str, str], code: str
+) -> None:
+    assert filled(template, **sources) == code

@@ -6,9 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from syncscan.fixing import expressions
-from syncscan.fixing.edits import Render, Template
-from syncscan.fixing.flow.number_reads import callable_source
+from syncscan.fixing.edits import template
 from syncscan.fixing.flow.taint import Taint
 from syncscan.fixing.program_file import NUMBERS
 from syncscan.source.code_pattern import matched
@@ -136,8 +134,8 @@ def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint) -> st
     text, read = walk.file.text, walk.site.node
     # a value that reads the same number again takes the read in the condition
     chosen = read if walk.file.within(read, parent.test) and text.code(value) == text.code(read) else value
-    name = target.id
-    walk.draft.replace(parent, lambda render: f"{name} = torch.where({render(parent.test)}, {render(chosen)}, {name})")
+    code = "$best = torch.where($test, $new, $best)"
+    walk.draft.replace(parent, template(code, best=target.id, test=parent.test, new=chosen))
     return walk.bind(target, taint.number(kinds))
 
 
@@ -220,10 +218,8 @@ def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
 
 def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
     """Write `x = x + y` for `x += y`."""
-    value, target = statement.value, walk.file.text.code(statement.target)
-    simple = isinstance(value, ast.Constant) or expressions.is_simple(value)
-    sign, (begin, end) = _SIGN[type(statement.op)], ("", "") if simple else "()"
-    walk.draft.replace(statement, lambda render: f"{target} = {target} {sign} {begin}{render(value)}{end}")
+    sign, target = _SIGN[type(statement.op)], walk.file.text.code(statement.target)
+    walk.draft.replace(statement, template(f"$sum = $sum {sign} $value", sum=target, value=statement.value))
 
 
 def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint) -> str | None:
@@ -235,7 +231,7 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint) -> 
         return walk.compute(call, taint)
     if matched("math.sqrt($x ** 2) | math.sqrt($x ** 4)", call):
         walk.as_tensor(taint, node)
-        walk.draft.replace(call, lambda render: f"{callable_source(render(node))}.sqrt()")
+        walk.draft.replace(call, template("$x.sqrt()", x=node))
         return walk.compute(call, taint)
     if extreme := matched("min($first, $second) | max($first, $second)", call):
         return _extreme(walk, call, taint, extreme.first, extreme.second)
@@ -258,7 +254,7 @@ def _converted(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, n
         walk.as_tensor(taint, node)
     if suffix == ".double()" and not walk.file.has_float64:
         return None
-    walk.draft.replace(call, lambda render: f"{callable_source(render(node))}{suffix}")
+    walk.draft.replace(call, template(f"$x{suffix}", x=node))
     return walk.push(call, taint.number(taint.types if by_tensor else {name}))
 
 
@@ -274,20 +270,13 @@ def _extreme(walk: NumberWalk, call: ast.Call, taint: Taint, first: ast.expr, se
     for argument in call.args:
         if not isinstance(argument, ast.Name | ast.Attribute | ast.Constant):
             names[argument] = _word_for(walk, statement, [*names.values()])
-            walk.draft.put_before(statement, _first(names[argument], argument))
+            walk.draft.put_before(statement, template("$name = $value", name=names[argument], value=argument))
     walk.how.computed = True
     walk.as_tensor(taint, first, second)
 
-    def where(render: Render) -> str:
-        a, b = (names.get(x) or render(x) for x in (first, second))
-        return f"torch.where({b} {sign} {a}, {b}, {a})"
-
-    walk.draft.replace(call, where)
+    a, b = (names.get(x) or x for x in (first, second))
+    walk.draft.replace(call, template(f"torch.where($b {sign} $a, $b, $a)", a=a, b=b))
     return walk.push(call, taint.number(kinds))
-
-
-def _first(name: str, value: ast.expr) -> Template:
-    return lambda render: f"{name} = {render(value)}"
 
 
 def _word_for(walk: NumberWalk, statement: ast.stmt, taken: list[str]) -> str:

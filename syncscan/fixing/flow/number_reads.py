@@ -1,16 +1,19 @@
-"""Finds the expressions that read one number from the device, and writes their deferred form."""
+"""Reads of one number from the device: where they are, how they are deferred, and whether they may be moved."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 import msgspec
 
-from syncscan.fixing.edits import Render
+from syncscan.fixing import expressions
+from syncscan.fixing.clock_reads import reads_clock
+from syncscan.fixing.edits import Line, Render, Template, template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import NUMBERS, File
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import filled, matched
 
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
@@ -116,21 +119,17 @@ class Deferral(msgspec.Struct):
     """Whether a tensor takes it, so that its own type serves."""
 
 
-def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
-    """Return the source of a read that is deferred: `loss.detach().double()`."""
-    source = primary(site.of, render)
+def written(file: File, site: NumberRead, how: Deferral) -> Line:
+    """Return the code of a read that is deferred: `loss.detach().double()`."""
+    parent, converted = file.parents[site.node], _convert(site, how)
     if site.equal is not None:
-        alone = isinstance(file.parents[site.node], ast.Assign)
-        test = f"{source}.amax() {'==' if site.equal else '!='} {source}.amin()"
-        return (test if alone else f"({test})") + (f"{_convert(site, how)}" if not alone else "")
-    if site.tensor.dims:
-        source += ".squeeze()"
-    if not is_data(site.of) and (site.detached or any(t.grad for t in file.seen(site.of).tensors)):
-        source += ".detach()"
-    converted = source + _convert(site, how)
-    plain = render(site.of)
-    needless = converted == f"({plain})" and isinstance(file.parents[site.node], ast.Call | ast.keyword | ast.Assign)
-    return plain if needless else converted
+        test = f"$x.amax() {'==' if site.equal else '!='} $x.amin()"
+        return template(test if isinstance(parent, ast.Assign) else f"({test}){converted}", x=site.of)
+    has_graph = site.detached or any(t.grad for t in file.seen(site.of).tensors)
+    detached = ".detach()" if has_graph and not is_data(site.of) else ""
+    suffix = f"{'.squeeze()' if site.tensor.dims else ''}{detached}{converted}"
+    alone = isinstance(parent, ast.Call | ast.keyword | ast.Assign) or expressions.is_simple(site.of)
+    return template(f"$x{suffix}" if suffix or alone else "($x)", x=site.of)
 
 
 def _convert(site: NumberRead, how: Deferral) -> str:
@@ -157,21 +156,6 @@ def in_double(site: NumberRead, how: Deferral) -> bool:
 def is_data(node: ast.expr) -> bool:
     """Return whether an expression is `x.data`, which needs no `detach()`."""
     return isinstance(node, ast.Attribute) and node.attr == "data"
-
-
-def primary(node: ast.expr, render: Render) -> str:
-    """Return the source of an expression so that a method can be called on it."""
-    return callable_source(render(node))
-
-
-def callable_source(source: str) -> str:
-    """Return the source of an expression so that a method can be called on it: in parentheses, where it needs them."""
-    try:
-        expression, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
-    except SyntaxError:  # several lines, or a number
-        return f"({source})"
-    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(expression)
-    return source if binds else f"({source})"
 
 
 def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
@@ -206,3 +190,111 @@ def root_of(node: ast.AST) -> ast.Name | None:
         else:
             return None
     return node
+
+
+_SIMPLE = ast.Expr | ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign
+_MAY_SKIP = (
+    ast.Lambda,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.NamedExpr,
+    ast.Await,
+    ast.Yield,
+    ast.YieldFrom,
+)
+"""Expressions whose parts run in another order than they are written in, several times, or not at all."""
+_HARMLESS = frozenset("len str int float round abs min max sum range format repr".split())
+"""Functions of Python that change nothing."""
+_HARMLESS_METHODS = frozenset("format join item tolist get_last_lr get_lr".split())
+
+
+def may_go_first(file: File, site: NumberRead) -> bool:
+    """Return whether a read may run right before its statement.
+
+    What the statement computes before it then neither reads a clock nor writes to the tensor: only calls that are known
+    to do neither may stand there.
+    """
+    return expressions.is_pure(file, site.of) and not reads_clock(file, site.of) and stands_first(file, site.node)
+
+
+def stands_first(file: File, node: ast.expr) -> bool:
+    """Return whether an expression is certainly computed in its statement, and behind nothing but harmless calls."""
+    statement = file.statement_of(node)
+    around = [n for n in file.ancestors(node) if file.within(n, statement)]
+    if not isinstance(statement, _SIMPLE) or any(isinstance(n, _MAY_SKIP) for n in around):
+        return False
+    begin, _ = file.text.span(node)
+    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n not in around and not file.within(n, node))
+    return all(_is_harmless(file, call) for call in calls if file.text.span(call)[0] < begin)
+
+
+def _is_harmless(file: File, call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Name):
+        return call.func.id in _HARMLESS
+    known = isinstance(call.func, ast.Attribute) and call.func.attr in _HARMLESS_METHODS
+    return known or expressions.is_pure(file, call)
+
+
+def name_of_number(file: File, site: NumberRead, *taken: str) -> str:
+    """Return a new name for the number that a read gives: `loss_value`, `output_mean`."""
+    words: list[str] = []
+    node: ast.AST = site.of
+    while not words or isinstance(node, ast.Call):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and not node.func.attr.startswith("_"):
+                words.insert(0, node.func.attr)
+            node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "data"):
+            node = node.value
+        else:
+            break
+    root = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    named = [root] if root and root not in ("torch", "F", "self") else []
+    words = [*named, *words[-1:]]
+    return file.fresh("_".join(words if len(words) > 1 else [*(words or ["number"]), "value"]), *taken)
+
+
+def stacked(
+    file: File,
+    statement: ast.stmt,
+    names: Sequence[str],
+    reads: Sequence[NumberRead],
+    *,
+    in_front: bool = False,
+) -> Template:
+    """Return the code that reads numbers at once, and assigns them to names if there are any.
+
+    It takes the statement's place; `in_front` of it, its lines get the statement's indentation.
+    """
+    indent, start = file.text.indent(statement), f"{', '.join(names)} = " if names else ""
+
+    def source(render: Render) -> str:
+        detached = [site.detached and not is_data(site.of) for site in reads]
+        values = [filled("$x.detach()" if d else "$x", x=render(r.of)) for r, d in zip(reads, detached, strict=True)]
+        line = f"{start}torch.stack([{', '.join(values)}]).tolist()"
+        if len(indent) + len(line) <= file.text.width:
+            return line
+        rows = [f"{start}torch.stack([", *(f"    {value}," for value in values), "]).tolist()"]
+        return ("\n" if in_front else f"{file.text.line_end}{indent}").join(rows)
+
+    return source
+
+
+def on_the_device(file: File, node: ast.expr) -> bool:
+    """Return whether an expression lies on the device also on paths that the run didn't take.
+
+    All that its function assigns to a name that it is computed of was on the device, or a number.
+    """
+    for name in expressions.names_in(node):
+        for store in file.stores(name):
+            assign = file.parents[store]
+            if not isinstance(assign, ast.Assign) or store not in assign.targets:
+                continue
+            ran = bool(file.seen(assign.value).count) or expressions.constant(file, assign.value)
+            if not ran or any(not tensor.on_device for tensor in file.tensors(assign.value)):
+                return False
+    return True

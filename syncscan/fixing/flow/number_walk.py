@@ -360,7 +360,7 @@ class NumberWalk:
         how.copied = copies(self.file, site, region)
         if not self.file.has_float64 and in_double(site, how):
             raise Stuck(site.node, NO_FLOAT64, origin)
-        self.draft.replace(site.node, lambda render: written(self.file, site, how, render))
+        self.draft.replace(site.node, written(self.file, site, how))
 
     def _write_sums(self) -> None:
         """Write `x = x + y` for `x += y` if something else may hold x: a second name, or who took an entry out."""

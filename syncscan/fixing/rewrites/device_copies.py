@@ -9,13 +9,13 @@ from syncscan.dryrun.device_kinds import STAGED_BYTES
 from syncscan.fixing import argument_calls as calls
 from syncscan.fixing import expressions
 from syncscan.fixing.argument_calls import with_argument
-from syncscan.fixing.edits import Draft, Render, Template
+from syncscan.fixing.edits import Draft, Template, template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import matched
-from syncscan.source.names import called
+from syncscan.source.names import argument, called
 
 ARGUMENT = "non_blocking=True"
 STAGED = 256 * 1024
@@ -186,13 +186,12 @@ def _constructor(file: File, call: ast.Call) -> Draft | None:
     copies_array = constructor.function == "tensor" and file.types(constructor.data) == {"numpy.ndarray"}
     if not copies_array and not _holds_numbers(file, constructor.data):
         return None
-    draft = Draft(file.text)
-
-    def source(render: Render) -> str:
-        parts = [render(constructor.data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
-        return f"{file.text.code(call.func)}({', '.join(parts)}).to({render(constructor.device)}, non_blocking=True)"
-
-    draft.replace(call, source)
+    draft, parts = Draft(file.text), {"make": call.func, "data": constructor.data, "device": constructor.device}
+    if dtype := argument(call, "dtype"):
+        code = "$make($data, dtype=$dtype).to($device, non_blocking=True)"
+        draft.replace(call, template(code, **parts, dtype=dtype))
+    else:
+        draft.replace(call, template("$make($data).to($device, non_blocking=True)", **parts))
     return draft
 
 
@@ -219,8 +218,8 @@ def _index(file: File, node: ast.Subscript, waits: int) -> Iterator[Proposal]:
         return
     draft, index = Draft(file.text), lists[0]
     dtype = "" if isinstance(index, ast.List) and index.elts else ", dtype=torch.long"
-    code = file.text.code
-    draft.replace(index, f"torch.tensor({code(index)}{dtype}).to({code(node.value)}.device, non_blocking=True)")
+    code = f"torch.tensor($index{dtype}).to($x.device, non_blocking=True)"
+    draft.replace(index, template(code, index=file.text.code(index), x=file.text.code(node.value)))
     change = "copy the index list with non_blocking=True"
     yield Proposal(node=node, draft=draft, rule="cpu-index", change=change, waits=waits)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 
 from syncscan.fixing import expressions
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
-from syncscan.fixing.flow.moved_reads import stands_first
-from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites, stands_first
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
@@ -38,11 +37,9 @@ def _comprehension(file: File, site: NumberRead) -> Draft | None:
     tensor = file.device_tensor(code.t)
     if tensor is None or tensor.dims != 1:
         return None
-    source = file.text.code(code.t)
-    numbers = f"{source if expressions.is_simple(code.t) else f'({source})'}.tolist()"
     alone = isinstance(comprehension, ast.GeneratorExp) and file.text.code(comprehension).startswith("(")
     draft = Draft(file.text)
-    draft.replace(comprehension, f"({numbers})" if alone else numbers)
+    draft.replace(comprehension, template("($t.tolist())" if alone else "$t.tolist()", t=file.text.code(code.t)))
     return draft
 
 
@@ -118,13 +115,11 @@ def _at_once(file: File, site: NumberRead, comprehension: _Comprehension, runs: 
     begin, end = file.text.span(comprehension)  # the parentheses of `sum(…)` belong to the generator
     first, last = file.text.span(site.node)
 
-    def gathered(render: Render) -> str:
-        element = f"{primary(site.of, render)}{detach}{clone}"
-        inner = f"{text[begin + 1 : first]}{element}{text[last : end - 1]}"
-        return f"{name} = {{{inner}}}" if isinstance(comprehension, ast.DictComp) else f"{name} = [{inner}]"
-
     if not _collected(file, site, comprehension):
-        draft.put_before(file.statement_of(comprehension), gathered)
+        inner = f"$before$x{detach}{clone}$behind"
+        code = f"$name = {{{inner}}}" if isinstance(comprehension, ast.DictComp) else f"$name = [{inner}]"
+        parts = {"before": text[begin + 1 : first], "behind": text[last : end - 1]}
+        draft.put_before(file.statement_of(comprehension), template(code, name=name, x=site.of, **parts))
     draft.replace(comprehension, _numbers(file, comprehension, name))
     waits = file.own_waits(site.node) - runs
     return Proposal(node=site.node, draft=draft, change="copy all numbers at once", waits=waits)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from syncscan.fixing import argument_calls as calls
 from syncscan.fixing import expressions
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
-from syncscan.fixing.flow.number_reads import primary
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
@@ -103,16 +102,9 @@ def _of_index(file: File, assign: ast.Assign, name: ast.Name, value: ast.expr) -
     base = next((use.value for use in uses if _is_bound_before(file, use.value, assign)), None)
     if base is None or not _is_unchanged(file, assign):
         return
-    device = f"{file.text.code(base)}.device"
-    is_array = file.types(value) == {"numpy.ndarray"}
-
-    def moved(render: Render) -> str:
-        if is_array:
-            return f"torch.as_tensor({render(value)}, device={device})"
-        return f"{primary(value, render)}.to({device})"
-
-    draft = Draft(file.text)
-    draft.replace(value, moved)
+    is_array, draft = file.types(value) == {"numpy.ndarray"}, Draft(file.text)
+    code = "torch.as_tensor($index, device=$x.device)" if is_array else "$index.to($x.device)"
+    draft.replace(value, template(code, index=value, x=file.text.code(base)))
     change, group = "copy the index to the device once", tuple(uses[1:])
     yield Proposal(node=uses[0], draft=draft, change=change, waits=waits - runs, group=group, shared=True)
 

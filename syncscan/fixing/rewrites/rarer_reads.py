@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from syncscan.fixing import clock_reads, expressions
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
-from syncscan.fixing.flow.moved_reads import stands_first
-from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites, stands_first
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
 from syncscan.fixing.flow.taint import Stuck
 from syncscan.fixing.program_file import File
@@ -219,7 +218,7 @@ def _is_conditional(file: File, node: ast.AST, read: ast.expr) -> bool:
     return bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in file.ancestors(node))
 
 
-READY = "{late} is not None and {late}[1].query()"
+READY = "$late is not None and $late[1].query()"
 """The condition under which the copy of the step before may be read."""
 LAGS = "the bar lags by one step, and the program needs a GPU"
 _BARS = frozenset("set_postfix set_postfix_str set_description set_description_str".split())
@@ -246,16 +245,10 @@ def _is_shown(file: File, site: NumberRead, statement: ast.stmt) -> bool:
 
 def _shown_late(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> Proposal:
     late, draft = file.fresh("late"), Draft(file.text)
-    indent, end = file.text.indent(statement), file.text.line_end
-
-    def shown(render: Render) -> str:
-        return f"if {READY.format(late=late)}:{end}{indent}    {render(statement)}"
-
-    def copied(render: Render) -> str:
-        return f'{late} = {primary(site.of, render)}.detach().to("cpu", non_blocking=True), torch.cuda.Event()'
-
+    under = f"{file.text.line_end}{file.text.indent(statement)}    "
+    copied = template('$late = $x.detach().to("cpu", non_blocking=True), torch.cuda.Event()', late=late, x=site.of)
     draft.put_before(loop, f"{late} = None")
-    draft.replace(statement, shown)
+    draft.replace(statement, template(f"if {READY}:$under$show", late=late, under=under, show=statement))
     draft.replace(site.node, f"{late}[0].item()")
     draft.put_behind(statement, copied, f"{late}[1].record()")
     change, waits = "show the number one step later, copied without a wait", file.own_waits(site.node)

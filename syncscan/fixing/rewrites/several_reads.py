@@ -8,10 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from syncscan.fixing import clock_reads, expressions
-from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.edits import Draft, Line
 from syncscan.fixing.flow import memory
-from syncscan.fixing.flow.moved_reads import may_go_first, name_of_number, on_the_device, stacked
-from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
+from syncscan.fixing.flow.number_reads import (
+    NumberRead,
+    is_read_as_it_is,
+    may_go_first,
+    name_of_number,
+    on_the_device,
+    sites,
+    stacked,
+)
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
@@ -80,7 +87,7 @@ def _of_series(file: File, series: Sequence[_Read]) -> Iterator[Proposal]:
         return
     names, reads = [read.name.id for read in series], [read.site for read in series]
     first, draft = series[0].statement, Draft(file.text)
-    draft.replace(first, lambda render: stacked(file, first, names, reads, render))
+    draft.replace(first, stacked(file, first, names, reads))
     for read in series[1:]:
         draft.remove(read.statement)
     waits = sum(file.own_waits(site.node) for site in reads) - reads[0].count
@@ -137,14 +144,12 @@ def _of_statement(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) 
     different = [site for number, site in enumerate(reads) if code.index(code[number]) == number]
     container = _takes_all(statement, reads)
     if container is not None and len(different) == len(reads):
-        draft.replace(container, lambda render: _in_place(file, statement, different, render))
+        draft.replace(container, _in_place(file, statement, different))
     else:
         names: dict[str, str] = {}
         for site in different:
             names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
-        draft.put_before(
-            statement, lambda render: stacked(file, statement, [*names.values()], different, render, in_front=True)
-        )
+        draft.put_before(statement, stacked(file, statement, [*names.values()], different, in_front=True))
         for site, source in zip(reads, code, strict=True):
             draft.replace(site.node, names[source])
     waits = sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0)
@@ -164,9 +169,9 @@ def _takes_all(statement: ast.stmt, reads: Sequence[NumberRead]) -> ast.expr | N
     return value if takes and numbers == [site.node for site in reads] else None
 
 
-def _in_place(file: File, statement: ast.stmt, reads: Sequence[NumberRead], render: Render) -> str:
-    source = stacked(file, statement, [], reads, render)
-    return f"tuple({source})" if isinstance(statement, ast.Return) else source
+def _in_place(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Line:
+    source = stacked(file, statement, [], reads)
+    return (lambda render: f"tuple({source(render)})") if isinstance(statement, ast.Return) else source
 
 
 @rewrite
