@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -249,3 +250,16 @@ def span(node: ast.AST) -> tuple[int, int]:
     """Return the first and the last line of a node."""
     line = int(getattr(node, "lineno", 0))
     return line, int(getattr(node, "end_lineno", None) or line)
+
+
+def unified(name: str, before: str, after: str) -> str:
+    """Return the difference of two texts as `git apply` takes it."""
+    path = name.lstrip("/")
+    lines = difflib.unified_diff(_git_lines(before), _git_lines(after), f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _git_lines(text: str) -> list[str]:
+    """Return lines with their ends as git counts them: a form feed or a lone carriage return ends none."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    return [*lines[:-1], *([last] if (last := lines[-1].removesuffix("\n")) else [])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.errors import ProgramFailed
-from syncscan.fixing.edits import applied, change, moved_lines, span
+from syncscan.fixing.edits import applied, change, moved_lines, span, unified
 from syncscan.fixing.left_to_author import (
     in_library,
     is_unhandled,
@@ -23,11 +22,10 @@ from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLin
 from syncscan.fixing.printed_lines import TOLERANCE, several
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal, by_hand, is_too_long, with_torch
-from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
+from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Reference, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import Text, names_apple, read, shown_path, source_numbers
-from syncscan.fixing.verify import Reference
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
@@ -430,19 +428,6 @@ class PatchBuilder:
             applied=False,
             gain=self._options.gains.get((place.file, place.line)),
         )
-
-
-def unified(name: str, before: str, after: str) -> str:
-    """Return the difference of two texts as `git apply` takes it."""
-    path = name.lstrip("/")
-    lines = difflib.unified_diff(_git_lines(before), _git_lines(after), f"a/{path}", f"b/{path}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _git_lines(text: str) -> list[str]:
-    """Return lines with their ends as git counts them: a form feed or a lone carriage return ends none."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    return [*lines[:-1], *([last] if (last := lines[-1].removesuffix("\n")) else [])]
 
 
 def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:

@@ -9,5 +9,5 @@ ROOM = Room(
     },
     needs=("dryrun", "proof"),
     rule_notes="syncscan.fixing.rewrites:section",
-    changes="syncscan.fixing.suggestions:with_changes",
+    changes="syncscan.fixing.document:with_changes",
 )

@@ -10,10 +10,9 @@ from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal, Rewrite
-from syncscan.fixing.proposal_trial import compatible
+from syncscan.fixing.proposal_trial import compatible, waits_of
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import read
-from syncscan.fixing.verify import waits_of
 
 HEAD = """\
 import torch

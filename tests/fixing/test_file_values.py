@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.fixing.file_values import SteadyValues, same_value
+from syncscan.fixing.written_files import SteadyValues, same_value
 from tests.each import each
 
 

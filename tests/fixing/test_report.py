@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncscan.errors import UsageError
 from syncscan.fixing import document as fix_json
 from syncscan.fixing import report as fix_report
-from syncscan.fixing.patch_builder import unified
+from syncscan.fixing.edits import unified
 from syncscan.fixing.report import flagged_fixes
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
 from syncscan.report import markup, sarif, terminal

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from syncscan.fixing.flow import callees, known_functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import NUMBERS, File
 from syncscan.source.tree import Function, Loop, Scope
 
@@ -39,11 +39,11 @@ def is_new(file: File, value: ast.expr) -> bool:
     if not isinstance(value, ast.Call) or _writes_by_choice(value):
         return False
     functions = _called(file, value)
-    if functions and all(known_functions.is_of_tensor(name) for name in functions):
+    if functions and all(callees.is_of_tensor(name) for name in functions):
         assert isinstance(value.func, ast.Attribute)
         is_view_of_new = is_new(file, value.func.value)
-        return is_view_of_new or all(known_functions.gives_new(name) for name in functions)
-    return bool(functions) and all(known_functions.gives_new(name) for name in functions)
+        return is_view_of_new or all(callees.gives_new(name) for name in functions)
+    return bool(functions) and all(callees.gives_new(name) for name in functions)
 
 
 def _called(file: File, call: ast.Call) -> frozenset[str]:
@@ -134,7 +134,7 @@ def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
 
 def _is_known(file: File, call: ast.Call) -> bool:
     functions = callees.names(file, call)
-    return bool(functions) and all(name == callees.OWN or known_functions.leaves_alone(name) for name in functions)
+    return bool(functions) and all(name == callees.OWN or callees.leaves_alone(name) for name in functions)
 
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
@@ -249,7 +249,7 @@ class _Spread:
             self._called(call, function.value)
         elif (name.endswith("_") and name != "requires_grad_") or _writes_by_choice(call):
             self._write(call)
-        elif name not in known_functions.NEW and name != "backward":
+        elif name not in callees.NEW and name != "backward":
             self.look_at(call)
 
     def _in_keyword(self, parent: ast.keyword, node: ast.expr) -> None:
@@ -270,11 +270,11 @@ class _Spread:
     def _called(self, call: ast.Call, node: ast.expr) -> None:
         """Follow an argument of a call, or the object whose method is called."""
         functions = callees.names(self._file, call)
-        is_known = bool(functions) and all(known_functions.takes(name) for name in functions)
+        is_known = bool(functions) and all(callees.takes(name) for name in functions)
         if not is_known or _writes_by_choice(call):
             self.is_held = True
             self.is_handed_on = self.is_handed_on or call in self._region
-        elif not all(known_functions.only_reads(name) for name in functions):
+        elif not all(callees.only_reads(name) for name in functions):
             self.look_at(call)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, containers, deferred_arithmetic, onlookers, read_back
+from syncscan.fixing.flow import callees, containers, deferred_arithmetic, read_back
 from syncscan.fixing.flow.deferred_arithmetic import CONTROLS
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
@@ -106,10 +106,10 @@ class NumberWalk:
         self._write_sums()
         for origin in self.origins.values():
             if origin.home is not None and self.held_by(origin):
-                onlookers.check_handlers(self, origin, origin.home)
+                read_back.check_handlers(self, origin, origin.home)
                 read_back.write(self, origin, origin.home)
         for origin in self.origins.values():
-            onlookers.check_clocks(self, origin)
+            read_back.check_clocks(self, origin)
 
     # origins and regions
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from syncscan.fixing.proposal import Rewrite, described
 from syncscan.fixing.rewrites import (
     device_copies,
-    element_reads,
     loop_constants,
     masked_sums,
     masked_writes,
@@ -16,7 +15,7 @@ from syncscan.fixing.rewrites import (
 )
 
 _MODULES = (
-    *(device_copies, element_reads, loop_constants, masked_sums, masked_writes),
+    *(device_copies, loop_constants, masked_sums, masked_writes),
     *(rarer_reads, removed_calls, settings, several_reads),
 )
 _FINDERS = {value.id: value for module in _MODULES for value in vars(module).values() if isinstance(value, Rewrite)}

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.dryrun.device_kinds import STAGED_BYTES
-from syncscan.fixing import argument_calls as calls
 from syncscan.fixing import expressions
-from syncscan.fixing.argument_calls import with_argument
 from syncscan.fixing.edits import Draft, Template, template
+from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
@@ -78,7 +77,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     of, sent = (file.tensors(copy.x), file.tensors(call)) if copy else ((), ())
     if not copy or not of or any(t.on_device for t in of) or not sent or not all(t.on_device for t in sent):
         return None
-    if not calls.takes(call, "non_blocking") or len(call.args) > 2:
+    if not expressions.takes(call, "non_blocking") or len(call.args) > 2:
         return None
     pinned = any(t.pinned for t in of)
     if _is_temporary(copy.x) and not pinned:
@@ -161,10 +160,10 @@ def _loaders(file: File, loop: ast.For) -> list[ast.Name]:
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:
     """Return the call that makes a data loader without pinning arguments."""
-    call = calls.made(file, name)
+    call = expressions.made(file, name)
     if not isinstance(call, ast.Call) or file.types(call) != {LOADER} or len(call.args) >= 8:
         return None
-    return call if called(call) == "DataLoader" and calls.takes(call, "pin_memory") else None
+    return call if called(call) == "DataLoader" and expressions.takes(call, "pin_memory") else None
 
 
 def _lies_on_host(file: File, loop: ast.For) -> bool:

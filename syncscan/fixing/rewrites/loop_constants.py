@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import argument_calls as calls
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
@@ -33,7 +32,7 @@ def _is_made(file: File, call: ast.Call) -> bool:
     if file.device_tensor(call) is None:
         return False
     if matched("torch.tensor(...) | torch.as_tensor(...)", call):
-        return calls.takes(call, "requires_grad")
+        return expressions.takes(call, "requires_grad")
     moved = matched("$x.to(...) | $x.cuda(...)", call)
     of = file.tensors(moved.x) if moved and expressions.is_path(moved.x) else ()
     return bool(of) and not any(t.on_device or t.grad for t in of)

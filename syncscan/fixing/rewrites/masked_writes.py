@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
-from syncscan.fixing.masked_expressions import gathered
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Left, Proposal, rewrite
+from syncscan.fixing.rewrites.masked_sums import gathered
 from syncscan.source.code_pattern import matched
 
 _HITS = "torch.nonzero($mask, as_tuple=True) | torch.where($mask) | $mask.nonzero(as_tuple=True)"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import argument_calls as calls
 from syncscan.fixing import expressions
-from syncscan.fixing.argument_calls import with_argument
 from syncscan.fixing.edits import Draft, Edit
+from syncscan.fixing.expressions import with_argument
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import matched
@@ -26,8 +26,8 @@ def prepared_batches(file: File) -> Answers:
     waiting = [node for node in file.waiting_for(NON_BLOCKING) if file.waits_for(node, NON_BLOCKING) >= FEWEST]
     if not waiting:
         return
-    arguments = calls.only(file, "transformers.training_args")
-    accelerator = calls.only(file, "accelerate.accelerator.Accelerator")
+    arguments = expressions.only(file, "transformers.training_args")
+    accelerator = expressions.only(file, "accelerate.accelerator.Accelerator")
     for node in waiting:
         if arguments is not None:
             yield from _trainer(file, node, arguments)
@@ -39,7 +39,7 @@ def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Answers:
     pins = argument(arguments, "dataloader_pin_memory")
     if isinstance(pins, ast.Constant) and not pins.value:
         yield Left(node, NOT_PINNED.format("dataloader_pin_memory=False"), NON_BLOCKING)
-    elif pins is None and calls.takes(arguments, "accelerator_config") and expressions.is_path(arguments.func):
+    elif pins is None and expressions.takes(arguments, "accelerator_config") and expressions.is_path(arguments.func):
         draft, words = Draft(file.text), 'accelerator_config={"non_blocking": True}'
         draft.replace(arguments, with_argument(file.text, arguments, words))
         yield _without_wait(file, node, draft, words)
@@ -51,13 +51,13 @@ def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Answers:
     if any(isinstance(value, ast.Constant) and not value.value for value in pins):
         yield Left(node, NOT_PINNED.format("pin_memory=False"), NON_BLOCKING)
         return
-    if not loaders or not all(calls.takes(n) and len(n.args) < 8 for n in loaders):
+    if not loaders or not all(expressions.takes(n) and len(n.args) < 8 for n in loaders):
         return
     draft, words = Draft(file.text), "non_blocking=True"
     maker = _given(file, accelerator)
     if maker is None:
         configuration = _configuration(file, accelerator, draft)
-        if not configuration or not calls.takes(accelerator, "dataloader_config"):
+        if not configuration or not expressions.takes(accelerator, "dataloader_config"):
             return
         maker, words = accelerator, f"dataloader_config={configuration}(non_blocking=True)"
     draft.replace(maker, with_argument(file.text, maker, words))
@@ -70,25 +70,25 @@ def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Answers:
 def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
     """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
     value = argument(accelerator, "dataloader_config")
-    call = calls.made(file, value) if isinstance(value, ast.Name) else value
-    if not isinstance(call, ast.Call) or not calls.takes(call, "non_blocking") or call.args:
+    call = expressions.made(file, value) if isinstance(value, ast.Name) else value
+    if not isinstance(call, ast.Call) or not expressions.takes(call, "non_blocking") or call.args:
         return None
-    return call if calls.full_name(file, call.func).endswith(f".{CONFIGURATION}") else None
+    return call if callees.full_name(file, call.func).endswith(f".{CONFIGURATION}") else None
 
 
 def _makes_loader(file: File, call: ast.Call) -> bool:
     """Return whether a call makes a data loader: not what prepares one."""
-    return calls.full_name(file, call.func).endswith(".DataLoader") and file.types(call) == {LOADER}
+    return callees.full_name(file, call.func).endswith(".DataLoader") and file.types(call) == {LOADER}
 
 
 def _configuration(file: File, accelerator: ast.Call, draft: Draft) -> str:
     """Return how the file names the configuration's class, and have the draft import it; empty where it can't."""
     function = accelerator.func
-    if calls.full_name(file, function) != "accelerate.Accelerator":
+    if callees.full_name(file, function) != "accelerate.Accelerator":
         return ""
     if isinstance(function, ast.Attribute):  # accelerate.Accelerator
         return f"{file.text.code(function.value)}.{CONFIGURATION}"
-    if calls.full_name(file, ast.Name(CONFIGURATION)) == f"accelerate.{CONFIGURATION}":
+    if callees.full_name(file, ast.Name(CONFIGURATION)) == f"accelerate.{CONFIGURATION}":
         return CONFIGURATION
     names = (a for n in file.nodes if isinstance(n, ast.ImportFrom) and n.module == "accelerate" for a in n.names)
     alias = next((a for a in names if a.name == "Accelerator" and a.asname is None), None)
@@ -118,8 +118,8 @@ def library_settings(file: File) -> Answers:
 
 def _of_filter(file: File) -> Iterator[Proposal]:
     """Yield the proposals for the Trainer of transformers, which asks whether each loss is finite."""
-    arguments = calls.only(file, "transformers.training_args")
-    takes = arguments is not None and calls.takes(arguments, FILTER.partition("=")[0])
+    arguments = expressions.only(file, "transformers.training_args")
+    takes = arguments is not None and expressions.takes(arguments, FILTER.partition("=")[0])
     if arguments is None or not takes or not expressions.is_path(arguments.func):
         return
     for node in file.waiting_for(FILTER):
@@ -131,7 +131,7 @@ def _of_filter(file: File) -> Iterator[Proposal]:
 
 def _of_bar(file: File) -> Iterator[Proposal]:
     """Yield the proposals for values that Lightning reads for a bar that isn't drawn."""
-    trainer = calls.only(file, "lightning.pytorch.trainer.", "pytorch_lightning.trainer.")
+    trainer = expressions.only(file, "lightning.pytorch.trainer.", "pytorch_lightning.trainer.")
     if not matched("$trainer(..., enable_progress_bar=False)", trainer) or file.attributes("progress_bar_metrics"):
         return
     logging = (matched(_LOG, node) for node in file.nodes)
@@ -160,7 +160,7 @@ def distribution_checks(file: File) -> Answers:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and (waits := file.own_waits(node)):
             types = file.types(node)
             makes = bool(types) and all(name.startswith("torch.distributions.") for name in types)
-            if makes and calls.takes(node, "validate_args") and called(node)[:1].isupper():
+            if makes and expressions.takes(node, "validate_args") and called(node)[:1].isupper():
                 draft = Draft(file.text)
                 draft.replace(node, with_argument(file.text, node, "validate_args=False"))
                 change = "turn off the argument checks with validate_args=False"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites.element_reads import element_loop
+from syncscan.fixing.rewrites.several_reads import element_loop
 from tests.each import each
 from tests.fixing.example import Rewritten
 

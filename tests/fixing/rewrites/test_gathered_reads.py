@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites.element_reads import gathered_reads
+from syncscan.fixing.rewrites.several_reads import gathered_reads
 from tests.each import each
 from tests.fixing.example import Rewritten
 

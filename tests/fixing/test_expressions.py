@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.fixing.argument_calls import with_argument
 from syncscan.fixing.edits import Draft, applied
+from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.source_text import Text
 from tests.each import each
 

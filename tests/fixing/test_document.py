@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from syncscan.fixing.suggestions import suggest
+from syncscan.fixing.document import suggest
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, SourceEdit
 from tests.fixing.test_report import BEFORE, fix

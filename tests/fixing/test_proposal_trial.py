@@ -8,7 +8,7 @@ import pytest
 
 from syncscan.fixing.messages import Racing, RunResult, WaitingLine
 from syncscan.fixing.printed_lines import same_line
-from syncscan.fixing.verify import Reference, waits_of
+from syncscan.fixing.proposal_trial import Reference, waits_of
 from syncscan.fixing.written_files import SteadyFiles
 from tests.each import each
 
