@@ -308,6 +308,9 @@ def test_what_contributors_are_sent_to_is_there() -> None:
     named = set(re.findall(r"(?:syncscan|tests|docs|benchmarks|sample_traces)/[\w/.-]*\w", contributing))
     assert len(named) > 30
     assert [name for name in named if not (ROOT / name).exists()] == []
+    modules = set(re.findall(r"`([\w/]+/\w+\.py)`", contributing)) - {"timm/utils/gauge.py"}
+    assert len(modules) > 8
+    assert [name for name in modules if not any((top / name).exists() for top in (ROOT, ROOT / "syncscan"))] == []
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
     called = re.findall(r"(?:`|^    |^\$ )make ([a-z]+)", contributing, re.M)
     assert len(called) > 8

@@ -35,15 +35,25 @@ def is_dry(analysis: Analysis) -> bool:
     return analysis.trace.info.capture.pretended
 
 
+def ran_nothing(analysis: Analysis) -> bool:
+    """Return whether a dry run's program put nothing on the device."""
+    coverage = analysis.trace.info.capture.coverage
+    return not _outside_steps(analysis) and (coverage is None or not coverage.ops)
+
+
+def _outside_steps(analysis: Analysis) -> bool:
+    return bool(analysis.findings) or any(real(of.findings) for of in analysis.phases if of)
+
+
 def verdict(analysis: Analysis) -> str:
     """Return how many places would wait; never "none" where ops weren't recognized or nothing ran."""
     waits, coverage = real(analysis.findings), analysis.trace.info.capture.coverage
     if waits:
         places = "1 place" if len(waits) == 1 else f"{len(waits)} places"
         return f"{places} would block the host, {_often(sum(f.per_step for f in waits), analysis)}"
-    outside = bool(analysis.findings) or any(real(of.findings) for of in analysis.phases if of)
-    if not outside and (coverage is None or not coverage.ops):
+    if ran_nothing(analysis):
         return "Nothing ran on the simulated device"
+    outside = _outside_steps(analysis)
     if coverage is not None and coverage.gaps:
         return f"No wait found{' in the steps' * outside} among the recognized ops"
     return "Nothing in the steps would block the host" if outside else "Nothing that ran would block the host"

@@ -20,7 +20,7 @@ from syncscan.model.finding import Cause, Phase
 from syncscan.model.habit import Area, Basis
 from syncscan.model.step import Bound
 from syncscan.model.view import EVERYTHING, Hidden
-from syncscan.report import dry_run, program_run, timed_steps
+from syncscan.report import dry_run, kernels, program_run, timed_steps
 from syncscan.report.front_changes import (
     LAUNCHES,
     LEAST_MAY,
@@ -272,6 +272,8 @@ def _of_host(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hotte
 
 def _together(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
     if dry_run.is_dry(analysis):
+        if dry_run.ran_nothing(analysis):
+            return "It put nothing on a GPU: give it the arguments with which it does."
         steps = len(analysis.trace.steps)
         timed = f"Nothing was timed in {steps} step{'s' * (steps != 1)}; for costs add `--like TRACE`."
         return dry_run.summary(analysis) if analysis.likeness else timed
@@ -309,8 +311,11 @@ def _nothing(analysis: Analysis) -> str:
 
 
 def _then(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
-    """Return the limit once the syncs are gone, if they are all that is listed, and another limit."""
+    """Return the limit once the syncs are gone, if they are all that is listed; without a change, the kernels."""
     outlook = analysis.step.outlook
+    if not changes and kernels.leads(analysis):
+        most = kernels.most(analysis)
+        return f"{most}; -v names them." if most else ""
     of_syncs = all(c.findings and c.gain is not None and not _launches(analysis, c) for c in changes)
     if outlook is None or not changes or not of_syncs or outlook.after is analysis.step.bound:
         return ""
@@ -409,6 +414,8 @@ def _next(
     command_of = tuple(program or _recorded_program(analysis))
     if dry and changes and program:
         return _fitting(("syncscan", "fix", *program), changes)
+    if dry and dry_run.ran_nothing(analysis):
+        return ("syncscan", "dryrun", *_EXAMPLE, "ARGUMENTS")
     if dry and not changes:
         runs_function = program and ".py:" in program[0]  # which only a dry run and `fix` call
         return _fitting(("syncscan", "profile", *(_EXAMPLE if runs_function else command_of)), changes)

@@ -47,7 +47,7 @@ def sureness_of(
     if not analysis.findings:
         return "yes", "The step is steady, and nothing in it waits for the device."
     if not changes:
-        return "yes", "The step is steady, and its replay without syncs takes as long."
+        return "yes", "The step is steady, and it is projected to take as long without its syncs."
     return "yes", "The step is steady, and the whole range is a gain."
 
 

@@ -34,13 +34,17 @@ def sentence(analysis: Analysis) -> str:
     """Return what is left to gain beside the device, and who looks further; empty where the device isn't the limit."""
     if not leads(analysis) or analysis.step.device_share is None:
         return ""
+    text, part = f"{_left(analysis.step)} is left to gain on the host; the rest is kernel time.", most(analysis)
+    return f"{text} {part}: a kernel profiler (ncu, rocprof) shows why." if part else text
+
+
+def most(analysis: Analysis) -> str:
+    """Return how much of the device's time the longest kernels take, without a full stop; empty without one."""
     longest = shares(analysis)
-    text = f"{_left(analysis.step)} is left to gain on the host; the rest is kernel time."
     if not longest:
-        return text
+        return ""
     many = f"{len(longest)} kernels take" if len(longest) > 1 else "1 kernel takes"
-    part = f"{many} {sum(share.share for share in longest):.0%} of device time"
-    return f"{text} {part}: a kernel profiler (ncu, rocprof) shows why."
+    return f"{many} {sum(share.share for share in longest):.0%} of device time"
 
 
 def _left(step: StepSummary) -> str:
@@ -80,4 +84,4 @@ def _short(name: str) -> str:
     return shown((first if first not in _HOLDERS else next(filter(None, others), first)) or bare, 60)
 
 
-__all__ = ["SHOWN", "leads", "sentence", "shares", "table"]
+__all__ = ["SHOWN", "leads", "most", "sentence", "shares", "table"]

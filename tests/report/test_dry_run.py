@@ -91,6 +91,15 @@ def test_nothing_found_is_no_clean_bill() -> None:
     ]
 
 
+def test_a_program_that_uses_no_device_is_not_sent_round_in_a_circle() -> None:
+    """`profile` sends it here, as there is no GPU: here it isn't sent back, but asked for its arguments."""
+    with syncscan.pretend_gpu() as rec:
+        torch.ones(2).add(1)
+    text = report.render(rec.analysis, "text")
+    assert "It put nothing on a GPU: give it the arguments with which it does." in text
+    assert "Next   syncscan dryrun SCRIPT ARGUMENTS" in text
+
+
 def test_no_picture_is_drawn_of_times_that_are_none(dry: Analysis) -> None:
     """There is a sentence instead."""
     with pytest.raises(UsageError, match="no step of this trace can be replayed"):

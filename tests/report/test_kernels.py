@@ -36,6 +36,11 @@ def test_the_sentence_says_what_is_left_and_hands_over() -> None:
     assert "2 kernels take 100% of device time" in text
 
 
+def test_a_first_screen_without_a_change_leads_to_the_kernels() -> None:
+    """Where the device is the limit there is something left to read, in one line."""
+    assert "Then   2 kernels take 100% of device time; -v names them." in render(device_bound(), "text").splitlines()
+
+
 def test_another_limit_has_no_such_sentence_and_a_table_on_demand() -> None:
     """Below `-v`, as the kernels aren't what to look at."""
     result = replace(device_bound(), step=replace(device_bound().step, bound=Bound.HOST))
