@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.columns import Columns
-from syncscan.load.nsys.database import Database, text
-from syncscan.load.nsys.global_ids import Processes, mapped
-from syncscan.model.arrays import Bool, Int32, Int64, distinct
+from syncscan.load.nsys.database import Database, Lookup, text
+from syncscan.load.nsys.global_ids import Processes
+from syncscan.model.arrays import Int32, Int64
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.trace import NONE, Category
 
@@ -52,50 +52,59 @@ class Activities:
         self, database: Database, columns: Columns, processes: Processes, read: Callable[[], None] = lambda: None
     ) -> None:
         self._database, self._columns, self._processes, self._read = database, columns, processes, read
-        self._names: dict[int, int] = {}
+        self._calls, self._kernels = Lookup(self._named_calls, 2), Lookup(self._named_kernels)
         self._queries: list[Int64] = []
         """Launch numbers of calls that only ask."""
         self.chains: list[tuple[Int32, Int64, Int64, Int64]] = []
         """Track, begin, end and call chain of each call that has one, portion by portion."""
 
-    def read(self) -> None:
+    def read_host(self) -> None:
         self._read_calls()
+        self._read_syncs()
+        self._read_overheads()
+
+    def read_device(self) -> None:
         self._read_kernels()
         self._read_graphs()
         self._read_copies()
         self._read_memsets()
-        self._read_syncs()
-        self._read_overheads()
 
     def _read_calls(self) -> None:
-        for portion in self._portions("RUNTIME", ["eventClass", "globalTid", "correlationId", "nameId", "callchainId"]):
-            ts, dur, kind, thread, correlation, name, chain = portion
-            track = self._processes.threads(thread)
-            values: dict[str, Any] = {
-                "ts": ts,
-                "dur": dur,
-                "track": track,
-                "name": self._called(name, _without_version),
-            }
-            values["correlation"] = self._processes.correlations(thread, correlation)
-            self._queries.append(values["correlation"][self._are_queries(name)])
-            self._add(np.where(kind == _OF_DRIVER, Category.DRIVER, Category.RUNTIME).astype(np.int8), values)
+        for portion in self._portions("RUNTIME", ["globalTid", "eventClass", "correlationId", "nameId", "callchainId"]):
+            ts, dur, thread, kind, correlation, name, chain = portion
+            track, (called, asks) = self._processes.threads(thread), self._calls.of(name)
+            launch = self._processes.correlations(thread, correlation)
+            # CUPTI writes a synchronization for a query too
+            self._queries.append(launch[asks > 0])
+            self._add(
+                np.where(kind == _OF_DRIVER, Category.DRIVER, Category.RUNTIME).astype(np.int8),
+                {"ts": ts, "dur": dur, "track": track, "name": called.astype(np.int32), "correlation": launch},
+            )
             has_chain = chain > 0
             if has_chain.any():
                 self.chains.append((track[has_chain], ts[has_chain], (ts + dur)[has_chain], chain[has_chain]))
 
-    def _are_queries(self, ids: Int64) -> Bool:
-        """Return which calls only ask if an event or a stream is done; CUPTI writes a synchronization for these too."""
-        texts = self._database.texts(distinct(ids).tolist())
-        asks: Bool = mapped(ids, lambda number: is_query(_without_version(text(texts.get(number))))).astype(np.bool_)
-        return asks
+    def _named_calls(self, ids: Int64, _: Int64) -> Any:
+        """Return the numbers of the names with these ids, and which only ask if an event or a stream is done."""
+        names = [_VERSION.sub("", name) for name in self._texts(ids)]
+        return [list(map(self._columns.name, names)), list(map(is_query, names))]
+
+    def _named_kernels(self, ids: Int64, _: Int64) -> Any:
+        return list(map(self._columns.name, self._texts(ids)))
+
+    def _texts(self, ids: Int64) -> list[str]:
+        texts = self._database.texts(ids.tolist())
+        return [text(texts.get(number)) or "(unnamed)" for number in ids.tolist()]
 
     def _read_kernels(self) -> None:
         name = "demangledName shortName mangledName"
         for ts, dur, *work, named, x, y, z in self._portions("KERNEL", [*_WORK, name, "gridX", "gridY", "gridZ"]):
             blocks = x * y * z
-            known = (x > 0) & (y > 0) & (z > 0) & (blocks > 0) & (blocks < 1 << 31)
-            values = {"name": self._called(named), "blocks": np.where(known, blocks, NONE).astype(np.int32)}
+            valid = (x > 0) & (y > 0) & (z > 0) & (blocks > 0) & (blocks < 1 << 31)
+            values = {
+                "name": self._kernels.of(named)[0].astype(np.int32),
+                "blocks": np.where(valid, blocks, NONE).astype(np.int32),
+            }
             self._add(Category.KERNEL, {"ts": ts, "dur": dur, **self._placed(*work), **values})
 
     def _read_graphs(self) -> None:
@@ -119,11 +128,11 @@ class Activities:
     def _read_syncs(self) -> None:
         records, queries = self._event_records(), np.concatenate([np.zeros(0, np.int64), *self._queries])
         for portion in self._portions("SYNCHRONIZATION", [*_WORK, "syncType deprecatedSyncType", "eventSyncId"]):
-            waits = ~np.isin(self._processes.correlations(portion[5], portion[4]), queries)
+            waits = ~np.isin(self._processes.correlations(portion[2], portion[5]), queries)
             ts, dur, *work, kind, event = (column[waits] for column in portion)
             values: dict[str, Any] = {"name": self._listed(kind, lambda number: _SYNCS.get(number, "Sync"))}
             if records:
-                process = work[3]
+                process = work[0]
                 keys = zip(process.tolist(), event.tolist(), strict=True)
                 awaited = np.array([records.get(key, NONE) for key in keys], np.int64)
                 values["awaits"] = self._processes.correlations(process, awaited)
@@ -152,14 +161,14 @@ class Activities:
                 self._add(Category.OVERHEAD, {"ts": ts, "dur": dur, "track": track, "name": names})
 
     def _portions(self, table: str, columns: Sequence[str]) -> Iterator[list[Int64]]:
-        """Yield begin, duration and these columns of a table's rows that have usable times."""
+        """Yield begin, duration and these columns, a global id first, of a table's rows that have usable times."""
         table = table if table in self._database.tables else f"{_CUPTI}{table}"
-        of_process = self._processes.where(self._database.columns_of(table))
-        where = f"WHERE {of_process}" if of_process else ""
-        for portion in self._database.numbers(table, ["start", "end", *columns], where):
-            yield timed(portion, self._columns)
+        says = columns[0] in self._database.columns_of(table)
+        for portion in self._database.numbers(table, ["start", "end", *columns]):
+            wanted = self._processes.chosen(portion[2]) if says else np.ones(1, np.bool_)
+            yield timed(portion if wanted.all() else portion[:, wanted], self._columns)
 
-    def _placed(self, device: Int64, stream: Int64, correlation: Int64, process: Int64) -> dict[str, Any]:
+    def _placed(self, process: Int64, device: Int64, stream: Int64, correlation: Int64) -> dict[str, Any]:
         device, stream = _small(device), _small(stream)
         return {
             "device": device.astype(np.int32),
@@ -168,24 +177,18 @@ class Activities:
             "correlation": self._processes.correlations(process, correlation),
         }
 
-    def _called(self, ids: Int64, change: Callable[[str], str] = str) -> Int32:
-        """Return the numbers of the names with these ids in StringIds."""
-        new = [number for number in distinct(ids).tolist() if number not in self._names]
-        texts = self._database.texts(new)
-        for number in new:
-            self._names[number] = self._columns.name(change(text(texts.get(number)) or "(unnamed)"))
-        return mapped(ids, self._names.__getitem__)
-
     def _listed(self, kinds: Int64, name: Callable[[int], str]) -> Int32:
         """Return the numbers of the names that these kinds have."""
-        return mapped(kinds, lambda kind: self._columns.name(name(kind)))
+        every, place = np.unique(kinds, return_inverse=True)
+        numbers: Int32 = np.array([self._columns.name(name(kind)) for kind in every.tolist()], np.int32)
+        return numbers[place]
 
     def _add(self, category: Any, values: dict[str, Any]) -> None:
         self._columns.add_columns(category, values)
         self._read()
 
 
-_WORK = ["deviceId", "streamId", "correlationId", "globalPid"]
+_WORK = ["globalPid", "deviceId", "streamId", "correlationId"]
 """Columns of device work that `_placed` takes, in its order."""
 _KIND_OF_COPY = 7
 """Place of a copy's kind among its columns."""
@@ -213,7 +216,3 @@ def _copy_name(packed: int) -> str:
     source, target, kind = packed >> 4 & 15, packed & 15, packed >> 8
     direction = _COPIES[kind] if 0 < kind < len(_COPIES) else ""
     return f"Memcpy {direction} ({_memory(source)} -> {_memory(target)})".replace("  ", " ")
-
-
-def _without_version(name: str) -> str:
-    return _VERSION.sub("", name)

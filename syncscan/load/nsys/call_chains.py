@@ -41,13 +41,12 @@ def add_frames(database: Database, columns: Columns, calls: Iterable[tuple[Int32
 def _python_frames(database: Database) -> dict[int, list[str]]:
     """Return the Python frames of each call chain, innermost first, as torch.profiler names frames."""
     chains: dict[int, list[str]] = {}
-    texts: dict[int, str] = {}
-    for portion in database.numbers(TABLE, ["id", "symbol", "module"], "ORDER BY id, stackDepth"):
-        new = {number for column in portion[1:] for number in np.unique(column).tolist()} - texts.keys()
-        texts.update({number: text(stored) for number, stored in database.texts(new).items()})
-        for chain, symbol, module in portion.T.tolist():
-            frame = _frame(texts.get(symbol, ""), texts.get(module, ""))
-            if frame:
+    portions = list(database.numbers(TABLE, ["id", "stackDepth", "symbol", "module"]))
+    rows = np.concatenate(portions, axis=1) if portions else np.zeros((4, 0), np.int64)
+    texts = {number: text(stored) for number, stored in database.texts(np.unique(rows[2:]).tolist()).items()}
+    if any(".py" in stored for stored in texts.values()):
+        for chain, _, symbol, module in rows[:, np.lexsort((rows[1], rows[0]))].T.tolist():
+            if frame := _frame(texts.get(symbol, ""), texts.get(module, "")):
                 chains.setdefault(chain, []).append(frame)
     return chains
 

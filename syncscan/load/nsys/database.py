@@ -7,21 +7,26 @@ as `NONE` (Nsight Systems' User Guide, SQLite Schema Reference; exports of schem
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from syncscan.errors import TraceUnreadable
+from syncscan.load.nsys.pages import Pages, RowIds, Rows, Texts
 from syncscan.load.redaction import redacted
 from syncscan.load.unpack import reason
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.trace import NONE
 
 ROWS = 1 << 16
 """Rows that are read at once: some MB."""
+Part = tuple[float, float]
+"""Where a part of a table begins and ends, from 0 to 1."""
+WHOLE = (0.0, 1.0)
 _AT_ONCE = 500
 """Texts to look up by one statement; SQLite takes 999 parameters or more."""
 _OTHERS = {
@@ -38,20 +43,28 @@ class Database:
     """
 
     def __init__(self, path: str, name: str) -> None:
-        self.name, self.damaged = redacted(name), ""
+        self.name, self._damaged = redacted(name), ""
         self.rows_read = 0
         try:
             self._connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1", uri=True)
             self._connection.execute("PRAGMA trusted_schema = OFF")
             # so that a file that is shorter than it says is read up to there; nothing can be written
             self._connection.execute("PRAGMA writable_schema = ON")
-            listed = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            self.tables = frozenset(table for (table,) in listed if isinstance(table, str))
+            listed = self._connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
+            self.tables = {table: root for table, root in listed if isinstance(table, str)}
+            """Each table's name, and its first page."""
         except sqlite3.Error as e:
             raise self._unreadable(e) from None
         if "StringIds" not in self.tables:
-            self.close()
+            self._connection.close()
             raise self._foreign()
+        self._pages = Pages(path)
+        self._listed = cache(self._list_columns)
+
+    @property
+    def damaged(self) -> str:
+        """Why tables end early or lack rows; empty if they don't."""
+        return self._damaged or self._pages.damaged
 
     def _unreadable(self, error: Exception) -> TraceUnreadable:
         return TraceUnreadable(
@@ -69,34 +82,66 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+        self._pages.close()
 
     def columns_of(self, table: str) -> frozenset[str]:
         """Return the names of a table's columns; empty without the table."""
-        if table not in self.tables:
-            return frozenset()
-        return frozenset(str(column[1]) for column in self._rows(f'PRAGMA table_info("{table}")'))
+        return frozenset(self._listed(table)[0])
 
-    def numbers(self, table: str, columns: Sequence[str], clause: str = "") -> Iterator[Int64]:
+    def _list_columns(self, table: str) -> tuple[Sequence[str], bool]:
+        """Return a table's columns in order, and whether a row consists of them: a key may be stored elsewhere."""
+        rows = list(self._rows(f'PRAGMA table_info("{table}")')) if table in self.tables else []
+        return [str(row[1]) for row in rows], not any(row[5] for row in rows)
+
+    def numbers(self, table: str, columns: Sequence[str], part: Part = WHOLE) -> Iterator[Int64]:
+        """Yield the numbers of `blocks`."""
+        return (rows.numbers for rows in self.blocks(table, columns, part=part))
+
+    def blocks(self, table: str, columns: Sequence[str], text: str = "", part: Part = WHOLE) -> Iterator[Rows]:
         """Yield the rows of a table some at a time, as one array of integers per column; `NONE` where there is none.
 
         An entry of `columns` lists the names that a column had over time, the first there counts: `demangledName
-        shortName`.
+        shortName`. With the rows come the texts of the column `text`, if the table has it. Another process may read
+        another `part` of a table.
         """
-        there = self.columns_of(table)
-        names = [next((name for name in column.split() if name in there), "") for column in columns]
-        if not any(names):
+        listed, _ = self._listed(table)
+        names = [next((name for name in column.split() if name in listed), "") for column in columns]
+        present = [name for name in dict.fromkeys(names) if name]
+        for rows in self._stored(table, present, text if text in listed else "", part) if present else ():
+            self.rows_read += rows.numbers.shape[1]
+            if present == names:
+                yield rows
+            else:
+                missing = np.full(rows.numbers.shape[1], NONE, np.int64)
+                every = [rows.numbers[present.index(name)] if name else missing for name in names]
+                yield Rows(np.stack(every), rows.texts)
+
+    def _stored(self, table: str, columns: Sequence[str], text: str, part: Part) -> Iterator[Rows]:
+        listed, whole_rows = self._listed(table)
+        if not whole_rows or not self._pages.readable:
+            yield from self._by_sql(table, columns, text, "" if part[0] == 0 else "WHERE 0")
             return
-        chosen = ", ".join(f'IFNULL(CAST("{name}" AS INTEGER), {NONE})' if name else str(NONE) for name in names)
-        values = chain.from_iterable(self._rows(f'SELECT {chosen} FROM "{table}" {clause}'))
-        while len(block := np.fromiter(islice(values, ROWS * len(names)), np.int64)):
-            self.rows_read += len(block) // len(names)
-            yield block.reshape(-1, len(names)).T
+        leaves = self._pages.leaves(self.tables[table])
+        chosen = leaves[round(part[0] * len(leaves)) : round(part[1] * len(leaves))]
+        for rows in self._pages.rows(chosen, list(map(listed.index, columns)), listed.index(text) if text else None):
+            if isinstance(rows, RowIds):
+                yield from self._by_sql(table, columns, text, f"WHERE rowid BETWEEN {rows.first} AND {rows.last}")
+            else:
+                yield rows
+
+    def _by_sql(self, table: str, columns: Sequence[str], text: str, clause: str) -> Iterator[Rows]:
+        chosen = [f'IFNULL(CAST("{name}" AS INTEGER), {NONE})' for name in columns]
+        chosen += [f'CAST("{text}" AS BLOB)'] if text else []
+        rows = self._rows(f'SELECT {", ".join(chosen)} FROM "{table}" {clause}')
+        while block := list(islice(rows, ROWS)):
+            numbers = list(zip(*block, strict=True))
+            texts = Texts.of(numbers.pop()) if text else None
+            yield Rows(np.array(numbers, np.int64), texts)
 
     def rows(self, statement: str) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a statement, some at a time."""
         found = self._rows(statement)
         while block := list(islice(found, ROWS)):
-            self.rows_read += len(block)
             yield block
 
     def texts(self, ids: Iterable[int]) -> Mapping[int, bytes]:
@@ -112,8 +157,10 @@ class Database:
         """Return about how many rows these tables have, without counting."""
         return sum(self._first_number(f'SELECT MAX(rowid) FROM "{t}"') for t in tables if t in self.tables)
 
-    def has(self, table: str, condition: str) -> bool:
-        return bool(self._first_number(f'SELECT 1 FROM "{table}" WHERE {condition} LIMIT 1'))
+    def begins_with(self, table: str, condition: str) -> bool:
+        """Return whether this holds for one of a table's first rows."""
+        rows = f'SELECT * FROM "{table}" LIMIT {ROWS}'
+        return bool(self._first_number(f"SELECT 1 FROM ({rows}) WHERE {condition} LIMIT 1"))
 
     def _first_number(self, statement: str) -> int:
         row = next(self._rows(statement), (0,))
@@ -123,7 +170,7 @@ class Database:
         try:
             yield from self._connection.execute(statement, parameters)
         except sqlite3.Error as e:
-            self.damaged = reason(e)
+            self._damaged = reason(e)
 
 
 def text(value: Any) -> str:
@@ -131,3 +178,35 @@ def text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else ""
+
+
+class Lookup:
+    """Looks up numbers for keys of which few occur in millions of rows.
+
+    `find` returns them for keys that weren't there before, one row per number; it is called with the place of each in
+    the keys looked up, too.
+    """
+
+    def __init__(self, find: Callable[[Int64, Int64], Any], width: int = 1) -> None:
+        self._find = find
+        self._keys, self._numbers = np.zeros(0, np.int64), np.zeros((width, 0), np.int64)
+
+    def of(self, keys: Int64) -> Any:
+        """Return the numbers of these keys, one row each."""
+        at, held = self._places(keys)
+        if not held.all():
+            new, first = np.unique(keys[~held], return_index=True)
+            numbers = np.array(self._find(new, np.flatnonzero(~held)[first]), np.int64).reshape(-1, len(new))
+            every = np.append(self._keys, new)
+            order = np.argsort(every, kind="stable")
+            self._keys = every[order]
+            self._numbers = np.concatenate([self._numbers, numbers], axis=1)[:, order]
+            at, _ = self._places(keys)
+        return self._numbers[:, at]
+
+    def _places(self, keys: Int64) -> tuple[Int64, Bool]:
+        if not len(self._keys):
+            return keys[:0], np.zeros(len(keys), np.bool_)
+        at = self._keys.searchsorted(keys)
+        np.minimum(at, len(self._keys) - 1, out=at)
+        return at, self._keys[at] == keys

@@ -7,13 +7,13 @@ host. A process's global id is the same with no thread (User Guide, "Serialized 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from syncscan.load.columns import Columns
-from syncscan.load.nsys.database import Database, text
-from syncscan.model.arrays import Int32, Int64
+from syncscan.load.nsys.database import Database, Lookup, text
+from syncscan.model.arrays import Bool, Int32, Int64
 from syncscan.model.trace import NONE
 
 _BITS = 24
@@ -24,40 +24,41 @@ DEVICE_TABLES = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
 
 class Processes:
-    """The processes of an export, numbered in order of appearance, and their threads' tracks.
+    """The processes of an export, and their threads' tracks.
 
-    `only` is the pid of the process to read, None for all.
+    They are numbered as the export lists them, others in order of appearance. `only` is the pid of the process to read,
+    None for all.
     """
 
     def __init__(self, database: Database, columns: Columns, only: int | None) -> None:
-        self._columns, self.only = columns, only
-        self._numbers: dict[int, int] = {}
-        self._tracks: dict[int, int] = {}
-        self._streams: dict[tuple[int, int], int] = {}
+        self._columns, self._only = columns, only
         self._names = _names_of_processes(database)
         self._threads = _names_of_threads(database)
+        self._numbers = {process: number for number, process in enumerate(sorted(self._names))}
+        self._streams: dict[tuple[int, int], int] = {}
+        self._track_of = Lookup(lambda threads, _: list(map(self._track, threads.tolist())))
+        self._number_of = Lookup(lambda processes, _: list(map(self._number, processes.tolist())))
+        self._stream_of = Lookup(lambda keys, _: list(map(self._stream, keys.tolist())))
 
-    def where(self, columns: frozenset[str]) -> str:
-        """Return the condition that leaves the rows of the process to read, for a table with these columns."""
-        name = next((name for name in ("globalTid", "globalPid") if name in columns), None)
-        return "" if self.only is None or name is None else f"({name} >> {_BITS}) & {_LOW} = {self.only}"
+    def chosen(self, ids: Int64) -> Bool:
+        """Return which of these global ids, of threads or processes, belong to the process to read."""
+        wanted: Bool = (ids >> _BITS & _LOW == self._only) if self._only is not None else np.ones(len(ids), np.bool_)
+        return wanted
 
     def threads(self, ids: Int64) -> Int32:
         """Return the track of each of these global thread ids."""
-        return mapped(ids, self._track)
+        tracks: Int32 = self._track_of.of(ids)[0].astype(np.int32)
+        return tracks
 
     def correlations(self, ids: Int64, of: Int64) -> Int64:
         """Return launch numbers that no two processes share; `ids` are of threads or processes."""
-        processes = mapped(ids >> _BITS, self._number).astype(np.int64)
-        return np.where(of == NONE, NONE, of + (processes << _APART))
+        return np.where(of == NONE, NONE, of + (self._number_of.of(ids >> _BITS)[0] << _APART))
 
     def streams(self, ids: Int64, device: Int64, stream: Int64) -> Int32:
         """Return the tracks of these streams; a process's own where several use a stream of the same number."""
-        processes = mapped(ids >> _BITS, self._number)
-        keys = (processes.astype(np.int64) << 12 | device & 0xFFF) << 32 | stream & 0xFFFFFFFF
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        of_keys = zip(processes[first].tolist(), device[first].tolist(), stream[first].tolist(), strict=True)
-        tracks: Int32 = np.array([self._stream(*key) for key in of_keys], np.int32)[place.reshape(-1)]
+        processes = self._number_of.of(ids >> _BITS)[0]
+        keys = (processes << 12 | device & 0xFFF) << 32 | stream & 0xFFFFFFFF
+        tracks: Int32 = self._stream_of.of(keys)[0].astype(np.int32)
         return tracks
 
     def _number(self, process: int) -> int:
@@ -67,13 +68,11 @@ class Processes:
         return self._numbers.setdefault(process, len(self._numbers))
 
     def _track(self, thread: int) -> int:
-        if thread not in self._tracks:
-            process = thread >> _BITS
-            self._number(process)
-            self._tracks[thread] = self._columns.track(
-                self._pid(process), str(thread & _LOW), self._names.get(process, ""), self._threads.get(thread, "")
-            )
-        return self._tracks[thread]
+        process = thread >> _BITS
+        self._number(process)
+        return self._columns.track(
+            self._pid(process), str(thread & _LOW), self._names.get(process, ""), self._threads.get(thread, "")
+        )
 
     def _pid(self, process: int) -> str:
         """Return a process's pid, with the host's number where several hosts have such a process."""
@@ -81,16 +80,11 @@ class Processes:
         others = [other for other in self._numbers if other & _LOW == pid]
         return str(pid) if others[:1] in ([], [process]) else f"{pid} ({process >> _BITS})"
 
-    def _stream(self, process: int, device: int, stream: int) -> int:
+    def _stream(self, key: int) -> int:
+        process, device, stream = key >> 44, key >> 32 & 0xFFF, key & 0xFFFFFFFF
+        device, stream = (NONE if device == 0xFFF else device), (NONE if stream == 0xFFFFFFFF else stream)
         first = self._streams.setdefault((device, stream), process)
         return self._columns.track(str(device), str(stream) if first == process else f"{stream} ({process})")
-
-
-def mapped(keys: Int64, number: Callable[[int], int]) -> Int32:
-    """Return the number of each of these keys, by a function that is called once for each that occurs."""
-    every, place = np.unique(keys, return_inverse=True)
-    numbers: Int32 = np.array([number(key) for key in every.tolist()], np.int32)[place.reshape(-1)]
-    return numbers
 
 
 def _names_of_processes(database: Database) -> Mapping[int, str]:
@@ -105,8 +99,8 @@ def _names_of_processes(database: Database) -> Mapping[int, str]:
 def _names_of_threads(database: Database) -> Mapping[int, str]:
     """Return the name of each thread, by its global id; of several the one of the highest priority."""
     threads: dict[int, int] = {}
-    for ids, names, _ in database.numbers("ThreadNames", ["globalTid", "nameId", "priority"], "ORDER BY priority"):
-        threads.update(zip(ids.tolist(), names.tolist(), strict=True))
+    for portion in database.numbers("ThreadNames", ["priority", "globalTid", "nameId"]):
+        threads.update({thread: name for _, thread, name in sorted(portion.T.tolist())})
     texts = database.texts(set(threads.values()))
     return {thread: text(texts.get(name)) for thread, name in threads.items()}
 
