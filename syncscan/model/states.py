@@ -162,9 +162,9 @@ def prevented(obstacles: Sequence[Obstacle]) -> frozenset[str]:
     Of several calls of a network, each costs more when it is compiled than its kernels save, unless a graph launches
     them (72 calls in torchdiffeq's `latent_ode.py`: 256 and 217 → 346 and 305 ms, H200, torch 2.11).
     """
-    ways = frozenset(way for obstacle in obstacles for way in obstacle.prevents)
-    without_gain = REDUCE_OVERHEAD in ways and any(obstacle.kind in _EACH_CALL_COSTS for obstacle in obstacles)
-    return ways | {COMPILE} if without_gain else ways
+    launches = frozenset(launch for obstacle in obstacles for launch in obstacle.prevents)
+    without_gain = REDUCE_OVERHEAD in launches and any(obstacle.kind in _EACH_CALL_COSTS for obstacle in obstacles)
+    return launches | {COMPILE} if without_gain else launches
 
 
 def standing(obstacles: Sequence[Obstacle], removed: bool) -> list[Obstacle]:

@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
+from syncscan.facts.period import phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, phrases, program_run, source, states
+from syncscan.report import compile_breaks, host, kernels, phrases, program_run, source, states, story
 from syncscan.report.blocks import (
     Block,
     Code,
@@ -29,11 +30,11 @@ from syncscan.report.blocks import (
     facts,
     strong,
 )  # fmt: skip
-from syncscan.report.front import Front, RunBar, front_of
+from syncscan.report.front import Front, front_of
 from syncscan.report.front_changes import ListedChange
 from syncscan.report.front_places import Hottest
-from syncscan.report.habits import HabitText
-from syncscan.report.story import FindingText, Story, story_of
+from syncscan.report.program_run import RunBar
+from syncscan.report.story import FindingText, HabitText
 from syncscan.report.timed_steps import unprofiled
 from syncscan.report.units import duration, times
 
@@ -56,30 +57,22 @@ def blocks(analysis: Analysis, verbose: bool = False, program: Sequence[str] | N
 
 def behind_it(analysis: Analysis) -> Iterator[Block]:
     """Yield what stands behind the first screen: tables in the order of the limit, then each finding's reasons."""
-    story = story_of(analysis)
-    yield from _ranked(story)
-    of_device = kernels(story)
-    of_host = host_time(story)
-    yield from itertools.chain(of_device, of_host) if story.kernels_lead else itertools.chain(of_host, of_device)
-    yield from raced(story)
-    yield from compiled(story)
-    yield from phases(story)
-    yield from details(story, analysis.step)
-    yield from in_states(analysis)
+    entries = story.ranked(analysis)
+    if entries:
+        yield from _ranked(analysis, entries)
+    of_device, of_host = kernels.blocks(analysis), host.blocks(analysis)
+    yield from itertools.chain(of_device, of_host) if kernels.leads(analysis) else itertools.chain(of_host, of_device)
+    yield from raced(analysis)
+    yield from compile_breaks.blocks(analysis)
+    yield from phases(analysis)
+    if entries:
+        each = (_habit(x) if isinstance(x, HabitText) else _finding(x.of, analysis.step) for x in entries)
+        yield Fold(TITLE, tuple(block for blocks in each for block in blocks))
+    yield from states.blocks(analysis)
     if obstacles := states.in_the_way(analysis, removed=False):
         yield Sentence(obstacles)
-    yield from of_run(analysis, story)
-    yield from about(analysis, story)
-
-
-def of_run(analysis: Analysis, story: Story) -> Iterator[Block]:
-    """Yield what else the run does: a sentence, and of a dry run what waits between its steps."""
-    if story.run_sentence:
-        yield Sentence(story.run_sentence)
-    rows = [(row.name, code(row.where), Stacked((row.verdict, *row.waits))) for row in program_run.rows(analysis)]
-    if rows:
-        yield Heading("Between the steps")
-        yield Grid((GridColumn("part"), GridColumn("where"), GridColumn("waits")), tuple(rows))
+    yield from program_run.blocks(analysis)
+    yield from about(analysis)
 
 
 def first_screen(front: Front, verbose: bool = False) -> Iterator[Block]:
@@ -137,116 +130,60 @@ def _of_run(run: RunBar) -> Words | Stacked:
 
 def bar(run: RunBar) -> Span:
     """Return the run's parts as a bar of characters, the steps first."""
-    shades = itertools.cycle("█▒░▓")
-    return Span("".join(shade * round(BAR * part.share) for shade, part in zip(shades, run.parts, strict=False)), "dim")
+    shades = zip(itertools.cycle("█▒░▓"), run.parts, strict=False)
+    return Span("".join(shade * round(BAR * share) for shade, (_, share) in shades), "dim")
 
 
-def about(analysis: Analysis, story: Story) -> Iterator[Block]:
+def about(analysis: Analysis) -> Iterator[Block]:
     """Yield what the recording is: its steps, under the profiler and without it, and what reading it found missing."""
     yield Heading("About this recording")
     yield Sentence(_recorded(analysis))
-    yield Sentence(story.steps_found, "dim")
-    yield from (Sentence(sentence, "warn") for sentence in story.lacking)
-    yield from (Sentence(f"warning: {warning}", "warn") for warning in story.warnings[:10])
+    yield Sentence(story.steps_found(analysis), "dim")
+    yield from (Sentence(sentence, "warn") for sentence in story.lacking(analysis))
+    yield from (Sentence(f"warning: {warning}", "warn") for warning in analysis.warnings[:10])
 
 
-def _ranked(story: Story) -> Iterator[Block]:
+def _ranked(analysis: Analysis, entries: Sequence[FindingText | HabitText]) -> Iterator[Block]:
     """Yield a row per finding and habit, with what it saves alone; without costs, for a dry run, how often it waits."""
-    if not story.ranked:
-        return
-    costs = ("saves alone", "waits") if story.costed else ()
+    costed = story.is_costed(analysis)
+    costs = ("saves alone", "waits") if costed else ()
     columns = (*(GridColumn(name, right=True) for name in costs), GridColumn("what; rule, where"))
-    yield Heading(story.ranking)
-    yield Grid(columns, tuple(_row(entry, story.costed) for entry in story.ranked), MAX_ROWS)
+    yield Heading(story.ranking(analysis))
+    yield Grid(columns, tuple(_row(entry, costed) for entry in entries), MAX_ROWS)
 
 
 def _row(entry: FindingText | HabitText, costed: bool) -> tuple[Words | Stacked, ...]:
     if isinstance(entry, HabitText):
-        title, rule = entry.title, entry.rule
-        saves, waits, details = entry.saves, "", [entry.where, entry.doubt]
+        title, saves, waits, details = entry.of.advice.title, entry.saves, "", [entry.where, entry.doubt]
     else:
-        title, rule = entry.of.title, entry.of.rule
+        title = entry.of.title
         saves = f"{entry.saves} ({entry.share})" if entry.share else entry.saves
         waits, details = entry.waits, [entry.where, *entry.circumstances, entry.doubt]
-    place = " · ".join(part for part in (rule, *details) if part)
+    place = " · ".join(part for part in (entry.of.rule, *details) if part)
     return *((saves, waits) if costed else ()), Stacked((title, Span(place, "dim")))
 
 
-def phases(story: Story) -> Iterator[Block]:
+def phases(analysis: Analysis) -> Iterator[Block]:
     """Yield the work of a served step, by batch."""
-    if story.phases:
+    if summaries := phases_of(analysis.trace):
         columns = (GridColumn("phase"), *(GridColumn(name, right=True) for name in ("batch", "steps", "median time")))
         rows = (
             (p.phase.value, "" if p.batch is None else str(p.batch), str(p.count), duration(p.median_us))
-            for p in story.phases
+            for p in summaries
         )
         yield Grid(columns, tuple(rows), PHASES)
 
 
-def in_states(analysis: Analysis) -> Iterator[Block]:
-    """Yield the step with its syncs or without, compiled or not."""
-    if analysis.states:
-        columns = (GridColumn("the step"), *(GridColumn(name, right=True) for name in ("takes", "between", "change")))
-        rows = ((s.name, s.takes, s.between, s.change) for s in states.rows(analysis.states))
-        yield Fold(states.TITLE, (Grid(columns, tuple(rows)),))
-
-
-def raced(story: Story) -> Iterator[Block]:
-    if story.races:
+def raced(analysis: Analysis) -> Iterator[Block]:
+    if analysis.races:
         yield Heading("Races: results may be wrong, by timing")
-        yield Items(tuple(map(_race, story.races)), len(story.races))
+        yield Items(tuple(map(_race, analysis.races)), len(analysis.races))
 
 
 def _race(race: Race) -> Item:
     often = "" if race.count == 1 else f" ({race.count} times)"
     text = Span(f"{race.why} {race.fix}", "dim")
     return Item((Span(race.lines, "bad"), f"{often}: {race.title}."), (text,))
-
-
-def kernels(story: Story) -> Iterator[Block]:
-    """Yield what is left to gain where the device is the limit, and the longest kernels."""
-    if story.kernels:
-        yield Sentence(story.kernels)
-    if story.kernel_table:
-        yield Fold(story.kernel_table.title, (_grid(story.kernel_table),))
-
-
-def compiled(story: Story) -> Iterator[Block]:
-    """Yield dynamo's graph breaks, with the waits at each; nothing unless dynamo was asked."""
-    if story.compiled:
-        yield Sentence(story.compiled)
-    if story.compile_table:
-        rows = (
-            Item((code(at), f" {became}: {why}"), _waits(waits)) for at, became, why, waits in story.compile_table.rows
-        )
-        more = (Item(f"… {story.compile_table.more} more: --format json"),) if story.compile_table.more else ()
-        yield Fold(story.compile_table.title, (Items((*rows, *more)),))
-    yield from (Sentence(note, "dim") for note in story.compile_notes)
-
-
-def _waits(waits: str) -> tuple[Words, ...]:
-    return (strong(f"the host waits there: {waits}"),) if waits else ()
-
-
-def host_time(story: Story) -> Iterator[Block]:
-    if story.host_sentence:
-        yield Sentence(story.host_sentence)
-    if story.host_tables:
-        tables = (block for table in story.host_tables for block in (Heading(table.title, 3), _grid(table)))
-        yield Fold(host.TITLE, (*tables, *(Sentence(note, "dim") for note in story.host_notes)))
-
-
-def _grid(table: host.TextTable) -> Grid:
-    columns = tuple(GridColumn(name, right=number >= table.words) for number, name in enumerate(table.head))
-    rows = (tuple(code(text) if n < table.code else text for n, text in enumerate(row)) for row in table.rows)
-    more = ((f"… {table.more} more", *[""] * (len(columns) - 1)),) if table.more else ()
-    return Grid(columns, (*rows, *more))
-
-
-def details(story: Story, step: StepSummary) -> Iterator[Block]:
-    if story.ranked:
-        each = (_habit(x) if isinstance(x, HabitText) else _finding(x.of, step) for x in story.ranked)
-        yield Fold(TITLE, tuple(block for blocks in each for block in blocks))
 
 
 def _finding(f: Finding, step: StepSummary) -> Iterator[Block]:
@@ -283,14 +220,11 @@ def _exact_line(f: Finding) -> str:
 
 
 def _habit(habit: HabitText) -> Iterator[Block]:
+    of = habit.of
     place = (" (", code(habit.where), ")") if habit.where else ()
     saves = f"{habit.saves}, {habit.doubt}" if habit.doubt else habit.saves
-    yield Heading((strong(habit.title), *place, f": {saves} (", code(habit.id), f", {habit.severity.value})"), 3)
-    yield habit_facts(habit)
-
-
-def habit_facts(habit: HabitText) -> Grid:
-    return facts([("rule", f"{habit.rule}, confidence {habit.confidence}"), *habits.facts(habit)])
+    yield Heading((strong(of.advice.title), *place, f": {saves} (", code(of.id), f", {of.severity.value})"), 3)
+    yield facts(story.habit_facts(of))
 
 
 def excerpt(lines: Excerpt) -> Iterator[Block]:

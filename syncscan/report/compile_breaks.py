@@ -1,4 +1,4 @@
-"""Phrase dynamo's graph breaks, skipped frames and recompiles as a sentence and a table with the waits at each line."""
+"""Phrase dynamo's graph breaks, skipped frames and recompiles as a sentence and a list with the waits at each line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.model.json_text import about
 from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
-from syncscan.report.host import TextTable
+from syncscan.report.blocks import Block, Fold, Item, Items, Sentence, code, strong
 
 SHOWN = 20
 """Rows that are shown; JSON has them all."""
@@ -57,19 +57,23 @@ def sentence(analysis: Analysis) -> str:
     return f"torch {record.torch}: dynamo made {_several(record.graphs, 'graph')}; {totals}{here}."
 
 
-def table(analysis: Analysis) -> TextTable | None:
-    record, breaks = analysis.trace.info.capture.compiled, joined(analysis)
-    if record is None or not breaks:
-        return None
-    titles = {f.id: f.title for f in analysis.findings}
-    rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
-    head = ("where", "consequence", "reason (from dynamo)", "the host waits there")
-    return TextTable(TITLE, head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
-
-
-def notes(analysis: Analysis) -> tuple[str, ...]:
+def blocks(analysis: Analysis) -> Iterator[Block]:
+    """Yield dynamo's graph breaks, with the waits at each; nothing unless dynamo was asked."""
+    if text := sentence(analysis):
+        yield Sentence(text)
+    if breaks := joined(analysis):
+        titles = {f.id: f.title for f in analysis.findings}
+        more = [Item(f"… {len(breaks) - SHOWN} more: --format json")] if len(breaks) > SHOWN else []
+        yield Fold(TITLE, (Items((*(_item(broken, titles) for broken in breaks[:SHOWN]), *more)),))
     record = analysis.trace.info.capture.compiled
-    return record.notes if record else ()
+    yield from (Sentence(note, "dim") for note in (record.notes if record else ()))
+
+
+def _item(broken: CompileBreak, titles: dict[str, str]) -> Item:
+    at = code(f"{PurePath(broken.file).name}:{broken.line}")
+    waits = "; ".join(_waits(broken, titles))
+    below = (strong(f"the host waits there: {waits}"),) if waits else ()
+    return Item((at, f" {_became(broken)}: {broken.reason}"), below)
 
 
 _NAMES = {
@@ -89,11 +93,6 @@ def _count_text(events: Sequence[CompileEvent], kind: CompileKind, one: str, sev
 
 def _several(count: int, name: str) -> str:
     return f"{count} {name}{'s' * (count != 1)}"
-
-
-def _row(broken: CompileBreak, titles: dict[str, str]) -> tuple[str, str, str, str]:
-    place = f"{PurePath(broken.file).name}:{broken.line}"
-    return place, _became(broken), broken.reason, "; ".join(_waits(broken, titles))
 
 
 def _waits(broken: CompileBreak, titles: dict[str, str]) -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-import msgspec
-
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Counterpart, Finding
 from syncscan.model.habit import Basis
@@ -18,16 +16,6 @@ UNSEEN = 5
 """Findings only in the recording that are named; JSON has them all."""
 NOT_TIMED = "not timed"
 NO_COUNTERPART = "not in the recording"
-
-
-class Figures(msgspec.Struct, frozen=True):
-    """A finding's cost, as its recording has it."""
-
-    saves: str
-    share: str = ""
-    doubt: str = ""
-    waits: str = "–"
-    idle: str = "–"
 
 
 def is_dry(analysis: Analysis) -> bool:
@@ -105,20 +93,23 @@ def steps(analysis: Analysis) -> str:
     return " ".join([*counted, *_unseen(analysis.likeness)])
 
 
-def figures(finding: Finding, analysis: Analysis) -> Figures:
-    """Return a finding's cost in the recording; dashes where unknown."""
+def costs(finding: Finding, analysis: Analysis) -> tuple[str, str, str, str, str]:
+    """Return what a finding saves in the recording, as a time, as a share and as a range, how long it waits, and idles.
+
+    Dashes where that is unknown.
+    """
     like = analysis.likeness
     theirs = like.counterparts.get(finding.id) if like else None
     if like is None or theirs is None:
-        return Figures("–")
-    gain, step_us = theirs.recoverable_us, like.step_us
+        return "–", "", "", "–", "–"
+    gain, limits, step_us = theirs.recoverable_us, theirs.recoverable_range_us, like.step_us
     is_measurable = gain is not None and measurable(gain, step_us)
-    return Figures(
-        saves="–" if gain is None else saving(gain, step_us, theirs.recoverable_range_us),
-        share=percent(gain, step_us) if gain is not None and is_measurable else "",
-        doubt=spread(theirs.recoverable_range_us, step_us) if is_measurable and theirs.recoverable_range_us else "",
-        waits="–" if theirs.wait_us is None else duration(theirs.wait_us),
-        idle="–" if theirs.bubble_us is None else duration(theirs.bubble_us),
+    return (
+        "–" if gain is None else saving(gain, step_us, limits),
+        percent(gain, step_us) if gain is not None and is_measurable else "",
+        spread(limits, step_us) if is_measurable and limits else "",
+        "–" if theirs.wait_us is None else duration(theirs.wait_us),
+        "–" if theirs.bubble_us is None else duration(theirs.bubble_us),
     )
 
 

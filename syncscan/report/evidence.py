@@ -11,15 +11,14 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import median
 from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
-from syncscan.report import habits, markup, source
+from syncscan.report import markup, source
 from syncscan.report.blocks import Block, Code, Sentence, Span, Words, code, facts, place, strong
 from syncscan.report.front import front_of
-from syncscan.report.habits import HabitText
 from syncscan.report.named import named
-from syncscan.report.phrases import USES, certainty, chain, phase_of, places, projected, share
+from syncscan.report.phrases import USES, certainty, chain, phase_of, places, projected, replayed, share
 from syncscan.report.phrases import place as line_of
 from syncscan.report.remedies import describe
-from syncscan.report.story import story_of
+from syncscan.report.story import HabitText, graphs, habit_text, steps_found
 from syncscan.report.units import duration, times
 
 
@@ -42,10 +41,11 @@ def render(analysis: Analysis, finding: Finding) -> str:
 
 
 def of_habit(analysis: Analysis, habit: Habit) -> Iterator[Block]:
-    text = next(t for t in story_of(analysis).habits if t.id == habit.id)
-    yield Sentence(strong(text.name))
+    text = habit_text(habit, replayed(analysis.step))
+    title = habit.advice.title
+    yield Sentence(strong(f"{title} ({text.where})" if text.where else title))
     yield facts(_facts_of_habit(analysis, habit, text))
-    yield from _texts(why=text.why, fix=text.fix, fine=text.when_fine)
+    yield from _texts(why=habit.advice.why, fix=habit.advice.fix, fine=habit.advice.when_fine)
     how = [_HOW[habit.basis]] if habit.basis else []
     yield Sentence(
         (*_recorded(analysis), ". ", " ".join([*how, *_unprofiled(analysis), "Habit "]), code(habit.id), "."), "dim"
@@ -94,15 +94,15 @@ def _facts_of_habit(analysis: Analysis, h: Habit, text: HabitText) -> Iterator[t
     if h.cost_us is not None:
         yield "takes, measured", f"{duration(h.cost_us)} per step"
     doubt = f"; {text.doubt}" if text.doubt else ""
-    yield "gain" if text.basis is None else f"gain, {GAINS[text.basis]}", f"{text.saves}{doubt}"
-    yield from habits.graphs(text)
+    yield "gain" if h.basis is None else f"gain, {GAINS[h.basis]}", f"{text.saves}{doubt}"
+    yield from graphs(h)
     yield from _step(analysis)
-    yield "confidence", (f"{text.confidence} (rule ", code(h.rule), ")")
+    yield "confidence", (f"{h.confidence.value} (rule ", code(h.rule), ")")
 
 
 def _step(analysis: Analysis) -> Iterator[tuple[str, Words]]:
     yield "the step", f"{duration(analysis.step.observed_us)}. {front_of(analysis).verdict}"
-    yield "steps", story_of(analysis).steps_found
+    yield "steps", steps_found(analysis)
 
 
 def _wait_spread(f: Finding) -> str:

@@ -30,7 +30,7 @@ from syncscan.report.phrases import (
     sentences,
     what,
 )
-from syncscan.report.story import story_of
+from syncscan.report.story import lacking, steps_found
 from syncscan.version import __version__
 
 
@@ -121,7 +121,7 @@ NOTHING = FlaggedLine(
 
 def flagged_findings(analysis: Analysis) -> Flagged:
     """Return the findings that an analysis shows, in order, with its verdict and advice."""
-    s, story, path = analysis.step, story_of(analysis), analysis.trace.info.path
+    s, path = analysis.step, analysis.trace.info.path
     findings = analysis.shown.findings
     rows = finding_rows(findings, path, s.waits_withheld)
     front = front_of(analysis)
@@ -136,11 +136,11 @@ def flagged_findings(analysis: Analysis) -> Flagged:
         columns=tuple(FINDING_COLUMNS),
         passed=NOTHING,
         closing=conclusion,
-        output=sentences(*conclusion, *story.warnings),
+        output=sentences(*conclusion, *analysis.warnings),
         took_us=s.wait_us,
         properties=_properties(s, front.verdict),
-        notifications=tuple(("warning", text) for text in (*story.lacking, *story.warnings)),
-        facts=_facts(s, front, story.steps_found),
+        notifications=tuple(("warning", text) for text in (*lacking(analysis), *analysis.warnings)),
+        facts=_facts(s, front, steps_found(analysis)),
     )
 
 

@@ -32,6 +32,7 @@ from syncscan.report.front_changes import (
 from syncscan.report.front_places import Hottest, hottest_of
 from syncscan.report.front_sure import Sure, sureness_of
 from syncscan.report.phrases import real, replayed
+from syncscan.report.program_run import RunBar, run_bar
 from syncscan.report.states import COMPILED
 from syncscan.report.units import duration, time_with_range
 
@@ -39,20 +40,6 @@ STEADY, UNSTEADY = 0.1, 0.5
 """Uncertainty of the step's time from which it is said, and from which the step is said to be unsteady."""
 LINE = 70
 """Columns that a command takes at most, so that it can be pasted from a terminal of 80."""
-
-
-class RunPart(Struct, frozen=True):
-    """A part of the run: the steps, or a phase between them."""
-
-    name: str
-    share: float
-
-
-class RunBar(Struct, frozen=True):
-    """The run as one bar of shares, and what they are in a sentence; without parts where nothing was timed."""
-
-    parts: tuple[RunPart, ...]
-    sentence: str
 
 
 class Front(Struct, frozen=True, kw_only=True):
@@ -120,7 +107,7 @@ def front_of(analysis: Analysis, program: Sequence[str] | None = None) -> Front:
         then=_then(analysis, changes),
         most=hottest,
         if_compiled=_if_compiled(analysis, changes),
-        run=_run(analysis),
+        run=run_bar(analysis),
         sure=sure,
         why_sure=why,
         next=_next(analysis, changes, sure, program),
@@ -346,28 +333,6 @@ def _if_compiled(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
 
 def _launches(analysis: Analysis, change: ListedChange) -> bool:
     return change.remedy is not None and bool(analysis.remedies[change.remedy].launches)
-
-
-def _run(analysis: Analysis) -> RunBar | None:
-    """Return the run's shares, if a phase takes a part of it that is worth knowing; of a dry run, what repeats."""
-    run = analysis.run
-    if dry_run.is_dry(analysis):
-        sentence = program_run.sentence(analysis)
-        return RunBar((), sentence) if sentence else None
-    if run is None or run.steps_share is None or run.steps_share > 1 - RUN_WORTH:
-        return None
-    worth = [phase for phase in run.phases if (phase.share or 0.0) >= program_run.WORTH]
-    parts = [RunPart("steps", run.steps_share), *(RunPart(phase.name, phase.share or 0.0) for phase in worth)]
-    recorded = dict(zip((p.name for p in run.phases), program_run.analyses_of(analysis), strict=True))
-    texts = [f"steps {run.steps_share:.0%}"]
-    for phase in worth:
-        missing = "" if recorded.get(phase.name) else "; not recorded"
-        texts.append(f"{phase.name} {phase.share or 0.0:.0%} ({program_run.place(phase)}{missing})")
-    return RunBar(tuple(parts), ", ".join(texts))
-
-
-RUN_WORTH = 0.05
-"""Part of the run outside of its steps from which on a first screen shows the run."""
 
 
 def _races(analysis: Analysis) -> str:

@@ -240,9 +240,11 @@ class _Changes:
     def _compiled(self, chosen: Sequence[Remedy], findings: Sequence[str]) -> tuple[float, tuple[float, float]] | None:
         """Return the step without all of its syncs and compiled, where that is what is chosen: it is one state."""
         states, program = self.analysis.states, {f.id for f in self.analysis.findings if not f.intended}
-        ways = [r.launches or REDUCE_OVERHEAD for r in chosen if r.launches or r.habit.startswith(LAUNCHES)]
+        launches = [r.launches or REDUCE_OVERHEAD for r in chosen if r.launches or r.habit.startswith(LAUNCHES)]
         others = [r for r in chosen if r.habit and not r.habit.startswith(LAUNCHES)]
-        state = states.state(ways[0], True) if states and ways and not others and program <= set(findings) else None
+        if not states or not launches or others or not program <= set(findings):
+            return None
+        state = states.state(launches[0], True)
         return (state.us, state.range_us) if state else None
 
     def _edits(self, remedy: Remedy) -> Sequence[Change]:
@@ -297,20 +299,11 @@ def changes_of(analysis: Analysis) -> tuple[ListedChange, ...]:
 
 def _unprojected(analysis: Analysis) -> tuple[ListedChange, ...]:
     """Return the costliest syncs where nothing could be projected: with what they cost, or how often they wait."""
-    by_id = {f.id: f for f in analysis.findings}
     listed = {f.id for f in analysis.shown.findings}
-    entries = [text for text in remedies.describe(analysis) if text.members[0].id in listed]
+    entries = [(text, f) for text in remedies.describe(analysis) for f in text.members[:1] if f.id in listed]
     return tuple(
-        ListedChange(
-            gain=None,
-            amount=text.saves,
-            place=place_of_syncs([f]),
-            do=f.do,
-            rule=f.rule,
-            findings=(f.id,),
-        )
-        for text in entries[:MOST]
-        for f in (by_id[text.members[0].id],)
+        ListedChange(gain=None, amount=text.saves, place=place_of_syncs([f]), do=f.do, rule=f.rule, findings=(f.id,))
+        for text, f in entries[:MOST]
     )
 
 

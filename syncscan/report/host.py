@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase
 from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
 from syncscan.model.step import StepSummary
+from syncscan.report.blocks import Block, Fold, Grid, GridColumn, Heading, Sentence, code
 from syncscan.report.printable import shown
 from syncscan.report.timed_steps import known_within, uncertainty
 from syncscan.report.units import duration, part_of, percent
@@ -49,16 +48,28 @@ _PARTS = (
 """Field, its name in a sentence, and its name in a table."""
 
 
-class TextTable(msgspec.Struct, frozen=True):
-    title: str
-    head: tuple[str, ...]
-    words: int
-    """Number of leading columns that hold words; the others hold numbers."""
-    code: int
-    """Number of leading columns that hold code."""
-    rows: tuple[tuple[str, ...], ...]
-    more: int = 0
-    """Rows that are left out."""
+def blocks(analysis: Analysis) -> Iterator[Block]:
+    """Yield where the step's time goes in a sentence, and in tables."""
+    if text := sentence(analysis):
+        yield Sentence(text)
+    host = analysis.host_time
+    if listed := tables(host):
+        told = filter(None, (*notes(host), ahead(analysis.step)))
+        shown_tables = (block for title, grid in listed for block in (title, grid))
+        yield Fold(TITLE, (*shown_tables, *(Sentence(note, "dim") for note in told)))
+
+
+def table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int, literal: int = 0, more: int = 0
+) -> tuple[Heading, Grid]:
+    """Return a table below its title: first columns of words, of which the first ones are code, then of numbers.
+
+    `more` is the number of rows that are left out.
+    """
+    columns = tuple(GridColumn(name, right=number >= words) for number, name in enumerate(head))
+    cells = (tuple(code(text) if n < literal else text for n, text in enumerate(row)) for row in rows)
+    rest = ((f"… {more} more", *[""] * (len(columns) - 1)),) if more else ()
+    return Heading(title, 3), Grid(columns, (*cells, *rest))
 
 
 def sentence(analysis: Analysis) -> str:
@@ -87,7 +98,7 @@ def ahead(step: StepSummary) -> str:
     return f"In the recording the host is {median} the device at a step's median launch, {least} it at the latest."
 
 
-def tables(host: Host) -> list[TextTable]:
+def tables(host: Host) -> list[tuple[Heading, Grid]]:
     sampled = [*_sampled_tables(host.sampled)] if host.sampled and host.sampled.nodes else []
     return [*sampled, *_counted_tables(host.counted)] if host.counted else sampled
 
@@ -192,12 +203,12 @@ def called(owner: str) -> str:
 # the tables
 
 
-def _sampled_tables(sampled: SampledHost) -> Iterator[TextTable]:
+def _sampled_tables(sampled: SampledHost) -> Iterator[tuple[Heading, Grid]]:
     yield _by_phase_and_owner(sampled)
     yield _functions(sampled)
 
 
-def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
+def _by_phase_and_owner(sampled: SampledHost) -> tuple[Heading, Grid]:
     took: dict[tuple[str, str], float] = {}
     for node in sampled.nodes:
         key = (node.owner, node.phase.value)
@@ -215,14 +226,15 @@ def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
         for owner in owners[: SHOWN - 1]
     ]
     head = ("whose code", *(_called_phase(phase) for phase in phases), "total", "of the step")
-    return TextTable("Self time by phase and owner", head, 1, 0, (*rows, total), max(0, len(owners) - len(rows)))
+    more = max(0, len(owners) - len(rows))
+    return table("Self time by phase and owner", head, (*rows, total), words=1, more=more)
 
 
 def _called_phase(phase: str) -> str:
     return _PHASES.get(Phase(phase), "in between")
 
 
-def _functions(sampled: SampledHost) -> TextTable:
+def _functions(sampled: SampledHost) -> tuple[Heading, Grid]:
     took: dict[tuple[str, str, int, str], float] = {}
     for node in sampled.nodes:
         key = (node.function, node.file, node.line, node.owner)
@@ -234,7 +246,7 @@ def _functions(sampled: SampledHost) -> TextTable:
         for function, file, line, owner in (key,)
     )
     head = ("function", "line", "whose code", "self", "of the step")
-    return TextTable("Top lines by self time", head, 3, 2, rows, len(lines) - len(rows))
+    return table("Top lines by self time", head, rows, words=3, literal=2, more=len(lines) - len(rows))
 
 
 def place(file: str, line: int) -> str:
@@ -242,7 +254,7 @@ def place(file: str, line: int) -> str:
     return f"{path_in_package(file)}:{line}" if line > 0 else path_in_package(file)
 
 
-def _counted_tables(counted: CountedHost) -> Iterator[TextTable]:
+def _counted_tables(counted: CountedHost) -> Iterator[tuple[Heading, Grid]]:
     rows = tuple(
         (name, _time(us), percent(us, counted.step_us))
         for field, _, name in _PARTS
@@ -251,12 +263,12 @@ def _counted_tables(counted: CountedHost) -> Iterator[TextTable]:
     counts = f"{counted.ops_per_step:,.0f} ops and {counted.launches_per_step:,.0f} launches per step"
     many = counted.kernels_per_launch and abs(counted.kernels_per_launch - 1) >= 0.005
     kernels = f", {counted.kernels_per_launch:.3g} kernels or copies per launch" if many else ""
-    yield TextTable(f"In the trace: {counts}{kernels}", ("host time in", "per step", "of the step"), 1, 0, rows)
+    yield table(f"In the trace: {counts}{kernels}", ("host time in", "per step", "of the step"), rows, words=1)
     if counted.dearest:
         yield _dearest(counted)
 
 
-def _dearest(counted: CountedHost) -> TextTable:
+def _dearest(counted: CountedHost) -> tuple[Heading, Grid]:
     """Return a table of the costliest ops; without a scope column if the trace has no scopes."""
     ops = counted.dearest[:SHOWN]
     scoped = any(dear.scope for dear in ops)
@@ -273,7 +285,8 @@ def _dearest(counted: CountedHost) -> TextTable:
     title = "Top ops by self time per step (total includes callees)"
     words = ("op", "scope") if scoped else ("op",)
     head = (*words, "times", "self", "total")
-    return TextTable(title, head, len(words), len(words), rows, len(counted.dearest) - len(rows))
+    more = len(counted.dearest) - len(rows)
+    return table(title, head, rows, words=len(words), literal=len(words), more=more)
 
 
 def _op(name: str) -> str:

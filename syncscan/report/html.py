@@ -25,12 +25,11 @@ from syncscan.model.step import Bound
 from syncscan.report import host, step_picture, svg, tabs
 from syncscan.report.front import Front, front_of, input_share
 from syncscan.report.front_changes import LEAST, ListedChange
-from syncscan.report.habits import HabitText
 from syncscan.report.page import asset, markup, template
 from syncscan.report.phrases import real, replayed
 from syncscan.report.printable import shown
 from syncscan.report.step_picture import StepPicture
-from syncscan.report.story import FindingText, Story, story_of
+from syncscan.report.story import FindingText, HabitText, finding_texts, habit_texts, is_costed
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times, within
 from syncscan.version import __version__
@@ -61,12 +60,13 @@ _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0
 
 def render(analysis: Analysis) -> str:
     """Return the report as one HTML document, which encodes as UTF-8 whatever the trace's names hold."""
-    story, first, lanes = story_of(analysis), front_of(analysis), timeline(analysis)
-    findings = story.findings[:MAX_FINDINGS]
-    habits = {entry.id: number for number, entry in enumerate(story.habits)}
+    first, lanes, costed = front_of(analysis), timeline(analysis), is_costed(analysis)
+    texts, shown_habits = finding_texts(analysis), habit_texts(analysis)
+    findings = texts[:MAX_FINDINGS]
+    habits = {text.of.id: number for number, text in enumerate(shown_habits)}
     picture, icicle = step_picture.of(analysis, first), host.picture(analysis.host_time)
     without = _without(lanes)
-    shown_tabs = list(tabs.tabs_of(analysis, story, bool(lanes["groups"]), icicle is not None))
+    shown_tabs = list(tabs.tabs_of(analysis, texts, bool(lanes["groups"]), icicle is not None))
     data = {
         **lanes,
         "habits": {name: habits[id] for name, id in lanes["habits"].items() if id in habits},
@@ -83,7 +83,7 @@ def render(analysis: Analysis) -> str:
         sure=shown(first.why_sure[:1].lower() + first.why_sure[1:], 300),
         next=shown(shlex.join(first.next), 400),
         changes=[_change(change, first, analysis, habits, without) for change in first.changes],
-        notes=[shown(text, 300) for text in _notes(first, story)],
+        notes=[shown(text, 300) for text in _notes(first)],
         picture=svg.in_page(picture) if picture else "",
         picture_title=picture.title if picture else "",
         after=msgspec.json.encode(_toggled(analysis, first)).decode() if picture else "",
@@ -96,11 +96,11 @@ def render(analysis: Analysis) -> str:
         in_view_by=f"{'Python function, ' if lanes['python'] else ''}scope, op and call",
         projected=[step["name"] for step in lanes["without"]],
         cards=[
-            *(_finding(f, analysis, story, without) for f in findings),
-            *(_habit(habit, number) for number, habit in enumerate(story.habits)),
+            *(_finding(f, analysis, costed, without) for f in findings),
+            *(_habit(habit, number) for number, habit in enumerate(shown_habits)),
         ],
-        findings_note=_findings_note(story),
-        sorts=_SORTS if story.costed else (("often", "how often"),),
+        findings_note=_findings_note(texts, costed),
+        sorts=_SORTS if costed else (("often", "how often"),),
         style=asset("report.css") + asset("step_picture.css") + asset("blocks.css"),
         script=_script(),
         data=_json(data),
@@ -142,7 +142,7 @@ def _change(
     }
 
 
-def _notes(first: Front, story: Story) -> Iterator[str]:
+def _notes(first: Front) -> Iterator[str]:
     """Yield what stands below the changes: the hottest line, what a compile comes to, the limit after them."""
     if first.most:
         yield f"Most: {first.most.in_words}"
@@ -201,12 +201,10 @@ def _run(first: Front) -> dict[str, Any] | None:
     if first.run is None:
         return None
     at, cells = 0.0, []
-    for number, part in enumerate(first.run.parts):
+    for number, (name, share) in enumerate(first.run.parts):
         look = "work" if not number else f"own{number - 1}" if number <= HUES else "own-rest"
-        width = round(100 * part.share, 1)
-        cells.append(
-            {"look": look, "x": round(at, 1), "width": width, "label": f"{shown(part.name, 60)} {part.share:.0%}"}
-        )
+        width = round(100 * share, 1)
+        cells.append({"look": look, "x": round(at, 1), "width": width, "label": f"{shown(name, 60)} {share:.0%}"})
         at += width
     return {"cells": cells, "sentence": shown(first.run.sentence, 400)}
 
@@ -278,21 +276,21 @@ _SORTS = (
 """Sort orders of findings besides the default: an attribute, and its label."""
 
 
-def _findings_note(story: Story) -> str:
-    total = len(story.findings)
+def _findings_note(findings: Sequence[FindingText], costed: bool) -> str:
+    total = len(findings)
     if not total:
         return ""
-    points = sum(finding.of.count for finding in story.findings)
+    points = sum(finding.of.count for finding in findings)
     cut = f" The first {MAX_FINDINGS} are shown." if total > MAX_FINDINGS else ""
     counted = f"{total} finding{'s' * (total != 1)}, {points:,} sync point{'s' * (points != 1)}"
-    return f"{counted}.{' Times are means per step.' if story.costed else ''}{cut}"
+    return f"{counted}.{' Times are means per step.' if costed else ''}{cut}"
 
 
 def _finding(
-    finding: FindingText, analysis: Analysis, story: Story, without: dict[tuple[int, ...], int]
+    finding: FindingText, analysis: Analysis, costed: bool, without: dict[tuple[int, ...], int]
 ) -> dict[str, Any]:
     f, often = finding.of, ", ".join(finding.circumstances)
-    cost = f"waits {finding.waits}, idle after {finding.idle}, {times(f.per_step)}" if story.costed else often
+    cost = f"waits {finding.waits}, idle after {finding.idle}, {times(f.per_step)}" if costed else often
     share = f" ({finding.share})" if finding.share else ""
     return {
         "id": f"f{finding.number}",
@@ -300,7 +298,7 @@ def _finding(
         "severity": f.severity.value,
         "title": shown(f.title, 200),
         "place": shown(finding.where, 200),
-        "saves": f"{finding.saves}{share}" if story.costed else "",
+        "saves": f"{finding.saves}{share}" if costed else "",
         "cost": cost,
         "data": {
             "finding": finding.number,
@@ -315,7 +313,7 @@ def _finding(
             "often": f.per_step,
             "severity": _RANK[f.severity] * 1000 - finding.number,
         },
-        "numbers": _four(finding) if story.costed else [],
+        "numbers": _four(finding) if costed else [],
         "detail": markup(tabs.finding(f, analysis.step)),
     }
 
@@ -334,14 +332,14 @@ def _habit(habit: HabitText, number: int) -> dict[str, Any]:
     return {
         "id": f"h{number}",
         "kind": "habit",
-        "severity": habit.severity.value,
-        "title": shown(habit.title, 160),
+        "severity": habit.of.severity.value,
+        "title": shown(habit.of.advice.title, 160),
         "place": shown(habit.where, 120),
         "saves": habit.saves,
         "cost": habit.doubt,
         "data": {"finding": "", "habit": number, "without": ""},
         "numbers": [],
-        "detail": markup(tabs.habit(habit)),
+        "detail": markup(tabs.habit(habit.of)),
     }
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from syncscan.facts.device_share import alike, without_profiler
 from syncscan.facts.kernel_shares import KernelShare, kernel_shares
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report import dry_run
-from syncscan.report.host import TextTable
+from syncscan.report.blocks import Block, Fold, Sentence
+from syncscan.report.host import table
 from syncscan.report.printable import shown
 from syncscan.report.units import duration
 
@@ -57,13 +59,15 @@ def _left(step: StepSummary) -> str:
     return f"At most {rest:.0%} of the step" if round(rest, 2) else "Almost nothing"
 
 
-def table(analysis: Analysis) -> TextTable | None:
-    longest = shares(analysis)
-    if not longest:
-        return None
-    head = ("kernel", "module and op", "of device time", "per step")
-    rows = tuple((_short(k.name), _launcher(k), f"{k.share:.1%}", duration(k.us)) for k in longest)
-    return TextTable(TITLE, head, words=2, code=1, rows=rows)
+def blocks(analysis: Analysis) -> Iterator[Block]:
+    """Yield what is left to gain where the device is the limit, and the longest kernels."""
+    if text := sentence(analysis):
+        yield Sentence(text)
+    if longest := shares(analysis):
+        head = ("kernel", "module and op", "of device time", "per step")
+        rows = [(_short(k.name), _launcher(k), f"{k.share:.1%}", duration(k.us)) for k in longest]
+        _, grid = table(TITLE, head, rows, words=2, literal=1)
+        yield Fold(TITLE, (grid,))
 
 
 def _launcher(kernel: KernelShare) -> str:
@@ -82,6 +86,3 @@ def _short(name: str) -> str:
         return shown(bare, 60)
     first, *others = re.split(r"[<(,>]", bare)
     return shown((first if first not in _HOLDERS else next(filter(None, others), first)) or bare, 60)
-
-
-__all__ = ["SHOWN", "leads", "most", "sentence", "shares", "table"]

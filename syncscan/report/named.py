@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Habit
 from syncscan.report.phrases import real, whereabouts
-from syncscan.report.remedies import RemedyText, describe
+from syncscan.report.remedies import describe
 
 SHOWN = 8
 """Possible meanings of a name that an error lists."""
@@ -52,14 +52,9 @@ def _number_parts(analysis: Analysis, number: int) -> tuple[Part, ...]:
 def _entries(analysis: Analysis) -> list[Sequence[Part]]:
     """Return the findings or habit under each number of the list of changes; without one, each finding."""
     if entries := describe(analysis):
-        return [_members(analysis, remedy) for remedy in entries]
+        habits = {habit.id: habit for habit in analysis.habits}
+        return [[habits[entry.habit]] if entry.habit else entry.members for entry in entries]
     return [[finding] for finding in real(analysis.shown.findings)]
-
-
-def _members(analysis: Analysis, remedy: RemedyText) -> Sequence[Part]:
-    if remedy.habit:
-        return [habit for habit in analysis.habits if habit.id == remedy.habit]
-    return [analysis.findings[member.number] for member in remedy.members]
 
 
 def _near(analysis: Analysis, wanted: str) -> str:

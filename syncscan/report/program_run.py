@@ -6,7 +6,7 @@ Names are as they were recorded: each renderer escapes them for its own medium.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import msgspec
@@ -15,11 +15,12 @@ from syncscan.facts.inner_phases import inner_phases
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.program_run import PhaseKind, RunPhase
+from syncscan.report import dry_run
+from syncscan.report.blocks import Block, Grid, GridColumn, Heading, Sentence, Stacked, Words, code
 from syncscan.report.phrases import real, whereabouts
 from syncscan.report.timed_steps import unprofiled
 from syncscan.report.units import duration, percent
 
-TITLE = "The run"
 WORTH = 0.02
 """Least fraction of the run's time that a mentioned phase takes."""
 OFF = 0.15
@@ -27,16 +28,9 @@ OFF = 0.15
 BEFORE, AROUND = 8, 8
 """How many steps before a phase the command starts that records it, past those that warm the profiler up; and how many
 steps it records, so that the phase is among them though a step more or less is counted."""
+SHOWN_FROM = 0.05
+"""Part of the run outside of its steps from which on a first screen shows the run."""
 _WORKERS_STAY = "persistent_workers=True keeps its workers"
-
-
-class PhaseRow(msgspec.Struct, frozen=True):
-    """A part of a dry run between its steps: its place, how often it came, and what waits in it."""
-
-    name: str
-    where: str
-    verdict: str
-    waits: tuple[str, ...]
 
 
 def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
@@ -57,6 +51,32 @@ def sentence(analysis: Analysis, program: Sequence[str] = ("train.py",)) -> str:
     )
 
 
+class RunBar(msgspec.Struct, frozen=True):
+    """The run as one bar of shares, and what they are in a sentence; without parts where nothing was timed."""
+
+    parts: tuple[tuple[str, float], ...]
+    """Name and share of the steps, then of the phases between them."""
+    sentence: str
+
+
+def run_bar(analysis: Analysis) -> RunBar | None:
+    """Return the run's shares, if a phase takes a part of it that is worth knowing; of a dry run, what repeats."""
+    run = analysis.run
+    if dry_run.is_dry(analysis):
+        text = sentence(analysis)
+        return RunBar((), text) if text else None
+    if run is None or run.steps_share is None or run.steps_share > 1 - SHOWN_FROM:
+        return None
+    worth = [phase for phase in run.phases if (phase.share or 0.0) >= WORTH]
+    recorded = dict(zip((p.name for p in run.phases), analyses_of(analysis), strict=True))
+    texts = [f"steps {run.steps_share:.0%}"]
+    for phase in worth:
+        missing = "" if recorded.get(phase.name) else "; not recorded"
+        texts.append(f"{phase.name} {phase.share or 0.0:.0%} ({place(phase)}{missing})")
+    parts = ("steps", run.steps_share), *((phase.name, phase.share or 0.0) for phase in worth)
+    return RunBar(parts, ", ".join(texts))
+
+
 def gain_share(analysis: Analysis) -> float | None:
     """Return the fraction of the run's time that removing all recorded syncs would save; None where unknown."""
     run = analysis.run
@@ -64,12 +84,15 @@ def gain_share(analysis: Analysis) -> float | None:
     return None if run is None or run.steps_share is None or saved is None else run.steps_share * saved
 
 
-def rows(analysis: Analysis) -> list[PhaseRow]:
-    """Return the parts of a dry run between its steps; none of a recording, whose parts have a share of the run."""
+def blocks(analysis: Analysis) -> Iterator[Block]:
+    """Yield what else the run does: a sentence, and of a dry run, which has no shares, what waits between steps."""
+    if text := sentence(analysis):
+        yield Sentence(text)
     run = analysis.run
-    if run is None or run.mean_us is not None:
-        return []
-    return [_row(phase, of) for phase, of in zip(run.phases, analyses_of(analysis), strict=True)]
+    if run is not None and run.mean_us is None and run.phases:
+        yield Heading("Between the steps")
+        rows = (_row(phase, of) for phase, of in zip(run.phases, analyses_of(analysis), strict=True))
+        yield Grid((GridColumn("part"), GridColumn("where"), GridColumn("waits")), tuple(rows))
 
 
 def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
@@ -140,9 +163,9 @@ def saved_share(analysis: Analysis) -> float | None:
     return step.recoverable_us / whole if step.recoverable_us is not None and whole else None
 
 
-def _row(phase: RunPhase, of: Analysis | None) -> PhaseRow:
-    waits = tuple(_wait(finding, phase) for finding in (real(of.findings) if of is not None else []))
-    return PhaseRow(phase.name, place(phase), verdict_of(phase, of), waits)
+def _row(phase: RunPhase, of: Analysis | None) -> tuple[Words | Stacked, ...]:
+    waits = [_wait(finding, phase) for finding in (real(of.findings) if of is not None else [])]
+    return phase.name, code(place(phase)), Stacked((verdict_of(phase, of), *waits))
 
 
 def verdict_of(phase: RunPhase, of: Analysis | None) -> str:

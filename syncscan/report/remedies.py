@@ -35,48 +35,33 @@ FIXES = 2
 """Fixes that are shown, of syncs that go together; the findings have them all."""
 
 
-class RemovedSync(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    number: int
-    """Index of its finding."""
-    title: str
-    where: str
-
-
 class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of the list of changes; times in µs per step, None without a projection."""
+    """An entry of the list of changes."""
 
     number: int
     """Position in the list, from 1."""
     what: str
     where: str
     """Line, scope and op; empty where unknown."""
-    members: tuple[RemovedSync, ...]
+    members: tuple[Finding, ...]
     """The syncs that it removes; empty for a habit."""
     habit: str
     """The habit's id; empty for syncs."""
-    alone_us: float | None
-    basis: Basis | None
     saves: str
     """Gain in words, e.g. `432 µs (9%)`; the cost where the gain isn't projected."""
     doubt: str
     """Range of the gain, what remains of it after the entries above, and the confidence."""
     fix: str
 
-    @property
-    def name(self) -> str:
-        """The change and its place."""
-        return f"{self.what} ({self.where})" if self.where else self.what
-
 
 def describe(analysis: Analysis) -> tuple[RemedyText, ...]:
     """Return the remedies in order; where nothing was projected, the costliest findings without a saving."""
-    findings = {f.id: (number, f) for number, f in enumerate(analysis.findings)}
     if analysis.remedies:
+        findings = {f.id: f for f in analysis.findings}
         return tuple(_remedy(n, r, analysis, findings) for n, r in enumerate(analysis.remedies, 1))
     if analysis.step.recoverable_us is not None:
         return ()
-    return tuple(_unprojected(n, f, analysis, findings) for n, f in enumerate(_worst(analysis), 1))
+    return tuple(_unprojected(n, f, analysis) for n, f in enumerate(_worst(analysis), 1))
 
 
 def _worst(analysis: Analysis) -> list[Finding]:
@@ -86,24 +71,22 @@ def _worst(analysis: Analysis) -> list[Finding]:
     return costly[:WORST] or (waits[:1] if analysis.step.waits_withheld else [])
 
 
-def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
+def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str, Finding]) -> RemedyText:
     members = [findings[id] for id in remedy.findings]
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
     more = f", and {len(members) - 1} more, removed together" if len(members) > 1 else ""
-    fixes = [habit.advice.fix] if habit else [f.fix for _, f in members]
+    fixes = [habit.advice.fix] if habit else [f.fix for f in members]
     if remedy.launches and analysis.states:
         more = ""
         fixes = [*fixes[:1], f'Then torch.compile(model, mode="{remedy.launches}").']
     return RemedyText(
         number=number,
         what=f"{remedy.what}{more}",
-        where=_places([f for _, f in members]) if members else "".join(habit.scope[-1:]) if habit else "",
-        members=tuple(_member(n, f) for n, f in members),
+        where=_places(members) if members else "".join(habit.scope[-1:]) if habit else "",
+        members=tuple(members),
         habit=remedy.habit,
-        alone_us=remedy.alone_us,
-        basis=remedy.basis,
         saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step), remedy.range_us),
-        doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
+        doubt=_doubt(remedy, number == 1, members, replayed(analysis.step)),
         fix=_together(list(dict.fromkeys(fixes))),
     )
 
@@ -115,7 +98,7 @@ def _together(fixes: list[str]) -> str:
     return " ".join([*fixes[:FIXES], *([rest] if rest else [])])
 
 
-def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
+def _unprojected(number: int, f: Finding, analysis: Analysis) -> RemedyText:
     step = analysis.step
     if dry_run.is_dry(analysis):
         saves, doubt = dry_run.to_change(f, analysis)
@@ -126,18 +109,12 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         number=number,
         what=f.title,
         where=whereabouts(f),
-        members=(_member(findings[f.id][0], f),),
+        members=(f,),
         habit="",
-        alone_us=None,
-        basis=None,
         saves=saves,
         doubt=doubt,
         fix=f.fix,
     )
-
-
-def _member(number: int, f: Finding) -> RemovedSync:
-    return RemovedSync(id=f.id, number=number, title=f.title, where=whereabouts(f))
 
 
 def _places(members: Sequence[Finding]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterator
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.states import (
@@ -15,6 +15,7 @@ from syncscan.model.states import (
     in_words,
     standing,
 )
+from syncscan.report.blocks import Block, Fold, Grid, GridColumn
 from syncscan.report.phrases import measurable
 from syncscan.report.units import percent, time_and_range, within
 
@@ -28,16 +29,6 @@ COMPILED = {
 TITLE = "Syncs and launches together: a step, projected"
 LOSES = 0.02
 """A state that takes so much longer than the step as it is, as a part of it, is said to lose."""
-
-
-class StateText(msgspec.Struct, frozen=True):
-    """A state as a table shows it."""
-
-    name: str
-    takes: str
-    between: str
-    change: str
-    """Against the step as it is."""
 
 
 def in_the_way(analysis: Analysis, removed: bool) -> str:
@@ -55,15 +46,17 @@ def in_the_way(analysis: Analysis, removed: bool) -> str:
     return f"{words[:-1]}; `dynamic=True` {much or 'gains nothing here'}."
 
 
-def rows(states: States) -> tuple[StateText, ...]:
-    """Return the step as it is and its compiled states, in order: how it launches, then what is removed.
+def blocks(analysis: Analysis) -> Iterator[Block]:
+    """Yield the step as it is and its compiled states: how it launches, then what is removed.
 
     Without its syncs alone it is what the first screen says.
     """
-    base = states.baseline_us
-    now = ProjectedState(EAGER, False, base, (base, base))
-    compiled = (s for s in states.each if s.launches != EAGER)
-    return tuple(_text(s, base, has_syncs(states)) for s in (now, *compiled))
+    of = analysis.states
+    if of:
+        now = ProjectedState(EAGER, False, of.baseline_us, (of.baseline_us, of.baseline_us))
+        listed = (now, *(s for s in of.each if s.launches != EAGER))
+        columns = (GridColumn("the step"), *(GridColumn(name, right=True) for name in ("takes", "between", "change")))
+        yield Fold(TITLE, (Grid(columns, tuple(_row(s, of.baseline_us, has_syncs(of)) for s in listed)),))
 
 
 def has_syncs(states: States) -> bool:
@@ -71,15 +64,10 @@ def has_syncs(states: States) -> bool:
     return states.state(EAGER, True) is not None
 
 
-def _text(state: ProjectedState, base: float, syncs: bool) -> StateText:
+def _row(state: ProjectedState, base: float, syncs: bool) -> tuple[str, str, str, str]:
     removed = ("syncs removed, " if state.removed else "with its syncs, ") if syncs else ""
     takes, between = time_and_range(state.us, state.range_us, base)
     gain = base - state.us
     unchanged = not measurable(abs(gain), base)
     change = "" if unchanged else f"{percent(abs(gain), base)} {'shorter' if gain > 0 else 'longer'}"
-    return StateText(
-        name=f"{removed}{COMPILED[state.launches]}",
-        takes=takes,
-        between=between,
-        change=change,
-    )
+    return f"{removed}{COMPILED[state.launches]}", takes, between, change

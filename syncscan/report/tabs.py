@@ -14,15 +14,17 @@ from msgspec import Struct
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
+from syncscan.model.habit import Habit
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import StepSummary
-from syncscan.report import analysis_report, source
+from syncscan.report import analysis_report, compile_breaks, host, kernels, program_run, source, states
 from syncscan.report.blocks import Block, Code, Fold, Grid, GridColumn, Heading, Sentence, Words, code, facts, strong
-from syncscan.report.habits import HabitText
+from syncscan.report.dry_run import is_dry
+from syncscan.report.dry_run import reason as dry_run_reason
 from syncscan.report.page import markup
 from syncscan.report.phrases import line, real, waited
 from syncscan.report.printable import shown
-from syncscan.report.story import FindingText, Story
+from syncscan.report.story import FindingText, habit_facts, is_costed, steps_found
 from syncscan.report.units import duration
 
 GLOSSARY = (
@@ -53,17 +55,17 @@ class Tab(Struct, frozen=True):
     body: Markup = Markup()
 
 
-def tabs_of(analysis: Analysis, story: Story, timed: bool, sampled: bool) -> Iterator[Tab]:
+def tabs_of(analysis: Analysis, findings: Sequence[FindingText], timed: bool, sampled: bool) -> Iterator[Tab]:
     """Yield the tabs that have content; `timed` and `sampled` say whether the script draws lanes and a tree."""
     if timed:
         yield Tab("timeline", "Timeline")
-    count = len(story.findings) + len(story.habits)
-    yield Tab("findings", f"Findings {count}" if count else "Findings", markup(_below_findings(analysis, story)))
-    yield from _tab("host", "Host time", [*analysis_report.host_time(story)], sampled)
-    yield from _tab("kernels", "Kernels", [*analysis_report.kernels(story)])
-    yield from _tab("run", "The run", [*_run(analysis, story)])
-    yield from _tab("source", "Source", [*_sources(story)])
-    yield from _tab("about", "About this recording", [*_about(analysis, story)])
+    count = len(analysis.shown.ranked)
+    yield Tab("findings", f"Findings {count}" if count else "Findings", markup(_below_findings(analysis)))
+    yield from _tab("host", "Host time", [*host.blocks(analysis)], sampled)
+    yield from _tab("kernels", "Kernels", [*kernels.blocks(analysis)])
+    yield from _tab("run", "The run", [*program_run.blocks(analysis), *analysis_report.phases(analysis)])
+    yield from _tab("source", "Source", [*annotated(findings)] if is_costed(analysis) else [])
+    yield from _tab("about", "About this recording", [*_about(analysis)])
 
 
 def _tab(id: str, title: str, blocks: Sequence[Block], drawn_too: bool = False) -> Iterator[Tab]:
@@ -80,28 +82,18 @@ def _unfolded(block: Block) -> Iterator[Block]:
         yield block
 
 
-def _below_findings(analysis: Analysis, story: Story) -> Iterator[Block]:
-    if not analysis.findings and story.timed:
+def _below_findings(analysis: Analysis) -> Iterator[Block]:
+    if not analysis.findings and not is_dry(analysis):
         works = len(analysis.trace.device_rows)
         yield Sentence(
             "The host never waits for the device in this trace." if works else "The trace has no device work."
         )
-    yield from analysis_report.raced(story)
-    yield from analysis_report.compiled(story)
-    yield from analysis_report.in_states(analysis)
+    yield from analysis_report.raced(analysis)
+    yield from compile_breaks.blocks(analysis)
+    yield from states.blocks(analysis)
 
 
-def _run(analysis: Analysis, story: Story) -> Iterator[Block]:
-    yield from analysis_report.of_run(analysis, story)
-    yield from analysis_report.phases(story)
-
-
-def _sources(story: Story) -> Iterator[Block]:
-    if story.costed:
-        yield from annotated(story.findings)
-
-
-def _about(analysis: Analysis, story: Story) -> Iterator[Block]:
+def _about(analysis: Analysis) -> Iterator[Block]:
     """Yield how the recording was made, what the profiler changed, and what limits the report."""
     info, step = analysis.trace.info, analysis.step
     rank = f"{info.rank}" + (f" of {info.world_size}" if info.world_size else "") if info.rank is not None else ""
@@ -122,11 +114,12 @@ def _about(analysis: Analysis, story: Story) -> Iterator[Block]:
             *(timed if step.observed_us else ()),
         ]
     )
-    yield from (Sentence(text) for text in (story.reason, story.steps_found) if text)
-    if story.warnings:
+    reason = dry_run_reason(analysis) if is_dry(analysis) else step.reason
+    yield from (Sentence(text) for text in (reason, steps_found(analysis)) if text)
+    if analysis.warnings:
         yield Heading("What limits this report")
-        yield from (Sentence(warning, "warn") for warning in story.warnings)
-    if story.costed:
+        yield from (Sentence(warning, "warn") for warning in analysis.warnings)
+    if is_costed(analysis):
         yield Heading("How to read it")
         yield facts(GLOSSARY)
 
@@ -143,8 +136,8 @@ def finding(f: Finding, step: StepSummary) -> Iterator[Block]:
     yield facts([*analysis_report.finding_facts(f, step), ("id", f.id)])
 
 
-def habit(text: HabitText) -> Iterator[Block]:
-    yield analysis_report.habit_facts(text)
+def habit(of: Habit) -> Iterator[Block]:
+    yield facts(habit_facts(of))
 
 
 MAX_FILES = 12

@@ -34,7 +34,7 @@ from syncscan.report.blocks import (
 )  # fmt: skip
 from syncscan.report.front import Front, front_of
 from syncscan.report.phrases import steps_found
-from syncscan.report.story import FindingText, story_of
+from syncscan.report.story import FindingText, finding_texts
 from syncscan.report.units import duration, percent, range_of, within
 from syncscan.version import __version__
 
@@ -43,12 +43,11 @@ SHOWN = 12
 
 
 def blocks(analysis: Analysis, projection: Projection) -> Iterator[Block]:
-    story = story_of(analysis)
     yield from _headline(analysis, projection)
     if picture := step_picture.projected(analysis, projection):
         yield svg.figure(picture, "The step before and after")
-    if story.findings:
-        yield _table(story.findings, frozenset(projection.removed))
+    if findings := finding_texts(analysis):
+        yield _table(findings, frozenset(projection.removed))
     yield from _advice(front_of(analysis))
     yield from notes(projection.notes)
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.report import html, tabs
 from syncscan.report.blocks import Block, Grid, Heading, Sentence, Stacked, plain
-from syncscan.report.story import story_of
+from syncscan.report.story import finding_texts
 from tests.report.example import HOSTILE, analysis, finding
 
 TRAIN = "/home/me/train.py"
@@ -24,7 +24,7 @@ def at(number: int, id: str, wait_us: float = 100.0, text: str = "loss.item()", 
 
 
 def blocks(*findings: Finding) -> list[Block]:
-    return list(tabs.annotated(story_of(analysis(*findings)).findings))
+    return list(tabs.annotated(finding_texts(analysis(*findings))))
 
 
 def rows(*findings: Finding) -> list[list[str]]:

@@ -11,6 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Source
 from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 from syncscan.report import compile_breaks, render
+from syncscan.report.blocks import Fold, plain
 from tests.report.example import analysis, finding
 
 
@@ -43,11 +44,12 @@ def test_nothing_broken_is_reported() -> None:
 
 def test_a_row_has_line_outcome_reason_and_wait() -> None:
     """Rows with a wait come first."""
-    table = compile_breaks.table(BROKEN)
-    assert table is not None
-    assert table.rows[0][:3] == ("m.py:10", "the graph of f() ends", "Unsupported .item()")
-    assert table.rows[0][3]
-    assert [row[1] for row in table.rows[1:]] == ["all of f() runs eagerly", "f() is recompiled, 3 times"]
+    (fold,) = (block for block in compile_breaks.blocks(BROKEN) if isinstance(block, Fold))
+    first, *others = fold.blocks[0].items
+    assert plain(first.words) == "m.py:10 the graph of f() ends: Unsupported .item()"
+    assert first.below
+    assert "all of f() runs eagerly" in plain(others[0].words)
+    assert "f() is recompiled, 3 times" in plain(others[1].words)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])

@@ -8,17 +8,16 @@ from msgspec.structs import replace
 
 from syncscan.model.finding import Source
 from syncscan.model.habit import Basis, Split
-from syncscan.report import habits as report
-from syncscan.report import render
+from syncscan.report import render, story
 from syncscan.report.finding_json import habit_document
 from tests.report.example import LAUNCHES, TIMED, analysis, finding, of_habit, typical
 
 GAIN = LAUNCHES.gain
 
 
-def told(*habits, step_us=10_000.0):
-    """Return the report's texts on habits beside the typical finding."""
-    return report.describe(replace(analysis(finding()), habits=habits), step_us)
+def told(*habits):
+    """Return the report's texts on habits, of a step of 10 ms."""
+    return [story.habit_text(habit, 10_000.0) for habit in habits]
 
 
 def test_a_projection_is_distinguished_from_a_bound_and_from_a_spoilt_measurement():
@@ -34,25 +33,20 @@ def test_a_projection_is_distinguished_from_a_bound_and_from_a_spoilt_measuremen
 
 def test_the_innermost_scope_says_where():
     """The outer ones are long and tell little."""
-    assert [h.name for h in told(LAUNCHES, TIMED)] == [
-        "The step is bound by its launches (step)",
-        "Garbage is collected in each step",
-    ]
+    assert [h.where for h in told(LAUNCHES, TIMED)] == ["step", ""]
 
 
 def test_what_splits_a_step_is_reported_with_its_line():
     """And how often it comes per step."""
     twice = replace(LAUNCHES.splits[0], per_step=2)
-    (habit,) = told(replace(LAUNCHES, splits=(twice,)))
-    assert dict(report.graphs(habit)) == {
+    assert dict(story.graphs(replace(LAUNCHES, splits=(twice,)))) == {
         "prevents a single graph": "aten::nonzero in mask (detect.py:42), 2 per step",
     }
 
 
 def test_of_many_things_in_the_way_the_first_are_named_and_the_rest_counted():
     """Four."""
-    (habit,) = told(replace(LAUNCHES, splits=LAUNCHES.splits * 9))
-    line = dict(report.graphs(habit))["prevents a single graph"]
+    line = dict(story.graphs(replace(LAUNCHES, splits=LAUNCHES.splits * 9)))["prevents a single graph"]
     assert line.count("detect.py:42") == 4
     assert line.endswith("; and 5 more")
 

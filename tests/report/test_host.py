@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.step import Bound
 from syncscan.report import host, render
+from syncscan.report.blocks import code
 from tests.each import each
 from tests.report.example import COUNTED, HOSTILE, SAMPLED, host_bound, hostile_host
 
@@ -101,9 +102,9 @@ def test_what_lies_in_between_has_a_name_where_one_owner_has_most_of_it() -> Non
 
 def test_the_table_of_phases_and_owners_adds_up() -> None:
     """Each row to its owner's time, each column to its phase's, all to the step."""
-    table = host.tables(host_bound().host_time)[0]
+    _, table = host.tables(host_bound().host_time)[0]
     phases = ("forward", "backward", "optimizer", "in between", "input")
-    assert table.head == ("whose code", *phases, "total", "of the step")
+    assert tuple(column.name for column in table.columns) == ("whose code", *phases, "total", "of the step")
     assert table.rows[0] == ("torch", "5.00 ms", "3.10 ms", "2.20 ms", "–", "900 µs", "11.2 ms", "78%")
     assert table.rows[-1] == ("total", "5.90 ms", "3.10 ms", "2.20 ms", "2.20 ms", "900 µs", "14.3 ms", "")
 
@@ -111,17 +112,17 @@ def test_the_table_of_phases_and_owners_adds_up() -> None:
 def test_how_often_an_op_comes_is_a_plain_number() -> None:
     """Many times per step, and fewer than once."""
     often = tuple(replace(COUNTED.dearest[0], per_step=count) for count in (1234.0, 12.4, 0.333))
-    table = host.tables(Host(counted=replace(COUNTED, dearest=often)))[-1]
+    _, table = host.tables(Host(counted=replace(COUNTED, dearest=often)))[-1]
     assert [row[2] for row in table.rows] == ["1,234", "12", "0.333"]
 
 
 def test_tables_show_ten_rows_and_how_many_more_there_are() -> None:
     """However many functions and owners there are."""
     nodes = tuple(replace(SAMPLED.nodes[0], function=f"f{k}", owner=f"package{k}", self_us=10.0 + k) for k in range(30))
-    by_owner, lines = host.tables(Host(sampled=replace(SAMPLED, nodes=nodes)))
-    assert (len(by_owner.rows), by_owner.more) == (host.SHOWN, 30 - (host.SHOWN - 1))
-    assert (len(lines.rows), lines.more) == (host.SHOWN, 30 - host.SHOWN)
-    assert lines.rows[0][0] == "f29"
+    (_, by_owner), (_, lines) = host.tables(Host(sampled=replace(SAMPLED, nodes=nodes)))
+    assert (len(by_owner.rows), by_owner.rows[-1][0]) == (host.SHOWN + 1, f"… {30 - (host.SHOWN - 1)} more")
+    assert (len(lines.rows), lines.rows[-1][0]) == (host.SHOWN + 1, f"… {30 - host.SHOWN} more")
+    assert lines.rows[0][0] == code("f29")
 
 
 def test_json_has_the_values_field_by_field() -> None:
@@ -197,5 +198,6 @@ def test_a_narrow_terminal_cuts_no_number_and_no_line() -> None:
 def test_ops_without_scopes_have_no_column_for_them() -> None:
     """As in a trace without `record_function`."""
     bare = replace(COUNTED, dearest=tuple(replace(dear, scope=()) for dear in COUNTED.dearest))
-    heads = [table.head for match in (COUNTED, bare) for table in host.tables(Host(counted=match)) if table.code]
+    tables = [host.tables(Host(counted=match))[-1][1] for match in (COUNTED, bare)]
+    heads = [tuple(column.name for column in table.columns) for table in tables]
     assert heads == [("op", "scope", "times", "self", "total"), ("op", "times", "self", "total")]

@@ -10,6 +10,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound
 from syncscan.report import kernels, render
+from syncscan.report.blocks import Fold, plain
 from tests.builder import TraceBuilder
 from tests.report.example import typical
 
@@ -51,9 +52,8 @@ def test_another_limit_has_no_such_sentence_and_a_table_on_demand() -> None:
 
 def test_a_row_has_the_short_name_the_module_the_share_and_the_time() -> None:
     """The longest first."""
-    table = kernels.table(device_bound())
-    assert table is not None
-    assert [row[:3] for row in table.rows] == [
+    *_, fold = kernels.blocks(device_bound())
+    assert [tuple(plain(cell) for cell in row[:3]) for row in fold.blocks[0].rows] == [
         ("gemm_kernel<float>(float*)", "encoder › aten::mm", "70.7%"),
         ("add", "–", "29.3%"),
     ]
@@ -71,7 +71,9 @@ def test_every_format_has_them() -> None:
 
 def test_a_trace_without_kernels_has_no_table() -> None:
     """Nor does a report of it mention them."""
-    assert kernels.table(replace(typical(), trace=TraceBuilder().trace())) is None
+    assert not any(
+        isinstance(block, Fold) for block in kernels.blocks(replace(typical(), trace=TraceBuilder().trace()))
+    )
 
 
 def test_a_long_name_loses_its_template_but_for_cutlass() -> None:

@@ -7,7 +7,7 @@ import pytest
 from syncscan import api
 from syncscan.report import render
 from syncscan.report.front import front_of
-from syncscan.report.story import story_of
+from syncscan.report.story import steps_found
 from tests.builder import TraceBuilder
 from tests.report.example import (
     HOSTILE,
@@ -28,9 +28,9 @@ def test_a_trace_without_lines_says_how_to_record_them() -> None:
     """Only where no sync has one."""
     advice = "No source lines: record with syncscan profile, or with_stack=True for functions."
     bare = finding(source=None)
-    assert advice in story_of(analysis(bare)).steps_found
-    assert advice not in story_of(analysis(bare, finding("item-0"))).steps_found
-    assert advice not in story_of(analysis()).steps_found
+    assert advice in steps_found(analysis(bare))
+    assert advice not in steps_found(analysis(bare, finding("item-0")))
+    assert advice not in steps_found(analysis())
 
 
 def without_a_device() -> TraceBuilder:

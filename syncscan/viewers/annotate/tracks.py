@@ -16,7 +16,7 @@ from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
 from syncscan.report.front import front_of
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
-from syncscan.report.story import FindingText, story_of
+from syncscan.report.story import FindingText, finding_texts
 from syncscan.report.units import duration, range_of, within
 from syncscan.viewers.annotate.idle import IdleCause, IdleTimes, idle_times
 from syncscan.viewers.annotate.lanes import AddedLanes, Drawn, FlowArrow
@@ -58,7 +58,7 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowA
     """Yield each waiting host thread's row name, its sync points, and arrows to the launches they delayed."""
     t = analysis.trace
     by_track: dict[int, list[tuple[FindingText, SyncPoint]]] = {}
-    for finding in story_of(analysis).findings:
+    for finding in finding_texts(analysis):
         for o in finding.of.occurrences:
             by_track.setdefault(o.track, []).append((finding, o))
     launches = _launches(t) if by_track else np.zeros(0, np.int64)
