@@ -302,10 +302,13 @@ class Watch:
     def _count(self) -> None:
         """Count what was sampled since the last time."""
         ticks = self._sampler.take() if self._sampler is not None else []
-        self._others.look(self._ident)
-        rows = [self._count_sample(tick) for tick in ticks]
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         last = self._last_end
+        if last is None and ends:  # imports and the making of the model are no step's
+            self._tally, self._window_at = Tally(), ends[0] / 1e9
+            ticks = [tick for tick in ticks if tick.at >= ends[0]]
+        self._others.look(self._ident)
+        rows = [self._count_sample(tick) for tick in ticks]
         for end in ends:
             if last is not None:
                 self._tally.steps.add(end - last)

@@ -65,6 +65,20 @@ def test_steps_and_lines_are_counted_and_nothing_is_left(tmp_path: Path) -> None
     assert top.share > 0.5
 
 
+def prepare() -> None:
+    time.sleep(0.4)
+
+
+def test_what_comes_before_the_first_step_is_no_step_s(tmp_path: Path) -> None:
+    """So a line's time per step is at most the step's."""
+    with syncscan.watch(tmp_path, interval=60) as watch:
+        prepare()
+        train(40)
+    assert watch.path is not None
+    (window,) = read(watch.path).windows
+    assert "prepare" not in [line.function for line in window.lines]
+
+
 def test_a_loop_without_an_optimizer_marks_its_steps(tmp_path: Path) -> None:
     with syncscan.watch(tmp_path, interval=0.3) as watch:
         for _ in range(20):
