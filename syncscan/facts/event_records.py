@@ -6,7 +6,7 @@ a stream on which its thread had launched work.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -109,9 +109,13 @@ class EventRecords:
 class UsedStreams:
     def __init__(self, track: Int32 | Int64, issued: Int64, stream: Int32 | Int64) -> None:
         self._track, self._issued, self._stream = track, issued, stream
+        self.before = cache(self._before)
+        """Return the distinct streams of a thread's last launches before this time (ns), latest first.
 
-    def before(self, track: int, at: int) -> list[int]:
-        """Return the distinct streams of a thread's last launches before this time (ns), latest first."""
+        Waits in a row ask for the same times.
+        """
+
+    def _before(self, track: int, at: int) -> list[int]:
         issued, stream = self._on.get(track, (_NO_TIMES, _NO_TIMES))
         behind = int(issued.searchsorted(at))
         return list(dict.fromkeys(stream[max(0, behind - LOOK_BACK) : behind][::-1].tolist()))

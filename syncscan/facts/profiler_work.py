@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from syncscan.facts.paths import frames_around
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
 from syncscan.model.runtime_calls import is_device_synchronize, is_queue_finish
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace, once
@@ -129,35 +129,49 @@ def _placed(trace: Trace, rows: Int64) -> Iterator[ThreadInterval]:
     """Yield the thread and time of each of these rows; rows that blocked no thread are left out."""
     s, main = trace.slices, _steps_track(trace)
     calls = np.flatnonzero(trace.is_category(*CALLS))
-    calls = calls[np.argsort(s.ts[calls], kind="stable")]
-    hosts = set(s.track[calls].tolist())
+    hosts, overlaps, quiet = set(distinct(s.track[calls]).tolist()), Overlaps(trace, calls), _Quiet(trace, main)
     for row in rows.tolist():
         track, begin, end = s.track.item(row), s.ts.item(row), s.end.item(row)
         if track not in hosts:
-            track = _track_of_call(trace, calls, begin, end)
-            if track == NONE and not _does_anything(trace, main, begin, end):
+            call, covered = overlaps.longest(begin, end)
+            track = s.track.item(call) if covered > MOSTLY * (end - begin) else NONE
+            if track == NONE and quiet.during(begin, end):
                 track = main
         if track != NONE:
             yield ThreadInterval(track, begin, end)
 
 
-def _track_of_call(trace: Trace, calls: Int64, begin: int, end: int) -> int:
-    """Return the track of the call that covers most of this time; NONE if none covers enough of it."""
-    s = trace.slices
-    near = calls[: int(s.ts[calls].searchsorted(end))]
-    overlap = np.minimum(s.end[near], end) - np.maximum(s.ts[near], begin)
-    if not len(near) or overlap.max() <= MOSTLY * (end - begin):
-        return NONE
-    return s.track.item(int(near[overlap.argmax()]))
+class Overlaps:
+    """Finds which of some rows overlaps a time the longest."""
+
+    def __init__(self, trace: Trace, rows: Int64) -> None:
+        s = trace.slices
+        self._rows = rows[np.argsort(s.ts[rows], kind="stable")]
+        self._ts, self._end = s.ts[self._rows], s.end[self._rows]
+        self._latest = np.maximum.accumulate(self._end)
+        """Latest end of each row and those before it."""
+
+    def longest(self, begin: int, end: int) -> tuple[int, int]:
+        """Return a row and how long it overlaps, ns; (NONE, 0) if none does."""
+        near = slice(int(self._latest.searchsorted(begin, side="right")), int(self._ts.searchsorted(end)))
+        overlap = np.minimum(self._end[near], end) - np.maximum(self._ts[near], begin)
+        if not len(overlap) or overlap.max() <= 0:
+            return NONE, 0
+        return int(self._rows[near][overlap.argmax()]), int(overlap.max())
 
 
-def _does_anything(trace: Trace, track: int, begin: int, end: int) -> bool:
-    if track == NONE:
-        return True
-    s, rows = trace.slices, trace.track_rows(track)
-    host = trace.is_category(*HOST)[rows]
-    ts, ends = s.ts[rows][host], s.end[rows][host]
-    return bool((((ts > begin) & (ts < end)) | ((ends > begin) & (ends < end))).any())
+class _Quiet:
+    """Tells when nothing begins or ends on a thread."""
+
+    def __init__(self, trace: Trace, track: int) -> None:
+        s, rows = trace.slices, trace.track_rows(track) if track != NONE else slice(0, 0)
+        host = trace.is_category(*HOST)[rows]
+        self._is_thread = track != NONE
+        self._times = s.ts[rows][host], np.sort(s.end[rows][host])
+
+    def during(self, begin: int, end: int) -> bool:
+        bounds = ((times.searchsorted(begin, side="right"), times.searchsorted(end)) for times in self._times)
+        return self._is_thread and all(first >= behind for first, behind in bounds)
 
 
 def _steps_track(trace: Trace) -> int:

@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.period import left_out_before, step_intervals
-from syncscan.facts.profiler_work import profilers_own, profilers_own_within
+from syncscan.facts.profiler_work import Overlaps, profilers_own, profilers_own_within
 from syncscan.facts.slow_launches import held_by_queue
 from syncscan.host.rows import HostRows, host_rows
 from syncscan.host.scope_paths import ScopePaths
-from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed
+from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, grouped, looked_up, numbered_pairs, summed
 from syncscan.model.finding import Finding
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.interval import ThreadInterval, cover_of
@@ -75,12 +75,35 @@ class _HostSlices:
         """Host time of each slice itself, without slices inside it and without waits, ns."""
         self.itself[waiting] -= waited
         self.waits = int(waited.sum()) + _between_queries(trace, host, findings)
-        self.steps_ns = host.steps_ns - _without_profilers(trace, self.itself, self.calls)
+        self._overlaps = {
+            track: Overlaps(trace, self.calls[at]) for track, at in grouped(trace.slices.track[self.calls])
+        }
+        self.steps_ns = host.steps_ns - self._subtract_profilers()
         """Length of all steps together, without the profiler's own work in them and waits for earlier launches, ns."""
         for interval in left_out_before(trace):
-            rest = _subtract(trace, self.itself, self.calls, interval)
-            self.waits = max(0, self.waits - rest)
+            self.waits = max(0, self.waits - self._subtract(interval))
             self.steps_ns -= interval.end - interval.begin
+
+    def _subtract_profilers(self) -> int:
+        """Subtract the profiler's work from the calls around it; return its time on the thread of the steps, ns."""
+        inside = cover_of(step_intervals(self.trace))
+        for interval in profilers_own(self.trace):
+            if inside.holds(np.array([interval.begin])).item():
+                self._subtract(interval)
+        return sum(profilers_own_within(self.trace, step_intervals(self.trace)))
+
+    def _subtract(self, interval: ThreadInterval) -> int:
+        """Subtract an interval from the own time of the call it mostly lies in; return what that has too little, ns.
+
+        So much of the call counts as a wait already.
+        """
+        track, begin, end = interval
+        row, covered = self._overlaps[track].longest(begin, end) if track in self._overlaps else (NONE, 0)
+        if not covered:
+            return 0
+        own: int = self.itself.item(row)
+        self.itself[row] = max(0, own - covered)
+        return max(0, covered - own)
 
     def summary(self, step: StepSummary) -> CountedHost:
         host_scale, launches = step.host_scale, self.launches
@@ -216,31 +239,6 @@ def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
     behind = np.repeat(until[np.cumsum(counts, dtype=np.int64)], counts) - until[1:]
     left = np.repeat(np.array([o.wait_ns for o in occurrences], np.int64), counts) - behind
     return calls, np.minimum(np.maximum(left, 0), lengths)
-
-
-def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
-    """Subtract the profiler's work from the calls around it; return its time on the thread of the steps, ns."""
-    inside = cover_of(step_intervals(trace))
-    for interval in profilers_own(trace):
-        if inside.holds(np.array([interval.begin])).item():
-            _subtract(trace, itself, calls, interval)
-    return sum(profilers_own_within(trace, step_intervals(trace)))
-
-
-def _subtract(trace: Trace, itself: Int64, calls: Int64, interval: ThreadInterval) -> int:
-    """Subtract an interval from the own time of the call that it mostly lies in; return what that has too little, ns.
-
-    So much of the call counts as a wait already.
-    """
-    s, (track, begin, end) = trace.slices, interval
-    on_track = calls[s.track[calls] == track]
-    overlap = np.minimum(s.end[on_track], end) - np.maximum(s.ts[on_track], begin)
-    if not len(on_track) or overlap.max() <= 0:
-        return 0
-    row, left_out = on_track[overlap.argmax()], int(overlap.max())
-    own = itself.item(row)
-    itself[row] = max(0, own - left_out)
-    return max(0, left_out - own)
 
 
 def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:

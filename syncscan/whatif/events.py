@@ -48,7 +48,7 @@ class Events:
         self.trace, self.launches, self.within = trace, launches, within
         self.records = trace.cached(EventRecords)
         self._used = UsedStreams(launches.tracks, launches.issued, launches.stream)
-        self._on = dict(grouped(launches.tracks))
+        self._on = {track: (rows, launches.issued[rows]) for track, rows in grouped(launches.tracks)}
 
     def edges(self) -> list[EventEdge]:
         rows = self.trace.where(is_stream_wait, *CALLS)
@@ -60,11 +60,11 @@ class Events:
 
     def _edge(self, row: int) -> EventEdge | None:
         s, work, ts = self.trace.slices, self.launches, self.trace.slices.ts.item(row)
-        own = self._on.get(s.track.item(row), _NO_LAUNCHES)
-        behind = own[work.issued[own].searchsorted(ts) :]
-        if not len(behind):
+        own, issued = self._on.get(s.track.item(row), (_NO_LAUNCHES, _NO_LAUNCHES))
+        behind = int(issued.searchsorted(ts))
+        if behind == len(own):
             return None
-        first = behind.item(0)
+        first = own.item(behind)
         target, latest = work.stream.item(first), work.start.item(first) + STREAM_NS
         for record in self._candidates(row):
             at = s.ts[[record]]
