@@ -1,0 +1,1 @@
+"""Programs that nobody here wrote, unmodified: what a first screen says of them, and what its advice gains."""
