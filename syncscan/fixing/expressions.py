@@ -12,7 +12,11 @@ from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.source_text import Text
+from syncscan.source.code_pattern import filled
 
+SIMPLE = ast.Expr | ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign
+"""Statements that evaluate their expressions once."""
+SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _SIDE_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
@@ -68,28 +72,14 @@ def mask_of(file: File, node: ast.expr) -> Tensor | None:
     return tensor if tensor is not None and tensor.dtype == "bool" and tensor.dims else None
 
 
-def with_dims(source: str, more: int, simple: bool) -> str:
+def with_dims(source: str, more: int) -> str:
     """Return the source of a mask that is to be broadcast over further dimensions behind its own."""
-    if not more:
-        return source
-    return f"{source if simple else f'({source})'}[..., {', '.join(['None'] * more)}]"
+    return filled(f"$mask[..., {', '.join(['None'] * more)}]", mask=source) if more else source
 
 
-def assigned_where(file: File, x: ast.expr, mask: str, value: str) -> str:
-    """Return the source that assigns a value to the masked elements of a tensor, in place."""
-    name = file.text.code(x)
-    return f"{name}.copy_(torch.where({mask}, {value}, {name}))"
-
-
-def quotient(file: File, node: ast.expr, above: str, below: str) -> str:
-    """Return a fraction in the place of a node, in parentheses where the context binds tighter."""
-    closer = ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare
-    return f"({above} / {below})" if isinstance(file.parents[node], closer) else f"{above} / {below}"
-
-
-def count_of(file: File, x: ast.expr, mask: str, more: int) -> str:
-    """Return the source of the number of elements that a mask selects from a tensor with further dimensions."""
-    return f"{with_dims(mask, more, True)}.expand_as({file.text.code(x)}).sum()" if more else f"{mask}.sum()"
+def begin_with(shapes: list[list[int]], masks: list[list[int]]) -> bool:
+    """Return whether each of some shapes starts with that of a mask."""
+    return bool(shapes and masks) and all(any(shape[: len(mask)] == mask for mask in masks) for shape in shapes)
 
 
 def with_guard(file: File, statement: ast.stmt) -> ast.stmt:

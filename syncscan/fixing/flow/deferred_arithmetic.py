@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import template
 from syncscan.fixing.flow.taint import Taint
 from syncscan.fixing.program_file import NUMBERS
@@ -18,7 +19,6 @@ _OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _TAKES_TENSORS = frozenset("pow mul add sub div multiply divide subtract true_divide".split())
 """Functions of torch's and methods of tensors that take a tensor without dimensions as they take a number."""
-_SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _GROWS = "may grow beyond 64 bits"
 _COMPARED = "is compared by the host"
 CONTROLS = "controls what runs next"
@@ -218,7 +218,7 @@ def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
 
 def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
     """Write `x = x + y` for `x += y`."""
-    sign, target = _SIGN[type(statement.op)], walk.file.text.code(statement.target)
+    sign, target = expressions.SIGNS[type(statement.op)], walk.file.text.code(statement.target)
     walk.draft.replace(statement, template(f"$sum = $sum {sign} $value", sum=target, value=statement.value))
 
 

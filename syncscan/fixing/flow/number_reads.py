@@ -192,7 +192,6 @@ def root_of(node: ast.AST) -> ast.Name | None:
     return node
 
 
-_SIMPLE = ast.Expr | ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign
 _MAY_SKIP = (
     ast.Lambda,
     ast.IfExp,
@@ -225,7 +224,7 @@ def stands_first(file: File, node: ast.expr) -> bool:
     """Return whether an expression is certainly computed in its statement, and behind nothing but harmless calls."""
     statement = file.statement_of(node)
     around = [n for n in file.ancestors(node) if file.within(n, statement)]
-    if not isinstance(statement, _SIMPLE) or any(isinstance(n, _MAY_SKIP) for n in around):
+    if not isinstance(statement, expressions.SIMPLE) or any(isinstance(n, _MAY_SKIP) for n in around):
         return False
     begin, _ = file.text.span(node)
     calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n not in around and not file.within(n, node))
