@@ -8,6 +8,7 @@ from collections.abc import Collection
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.source.names import called
+from syncscan.source.tree import calls_in
 
 _CLOCKS = frozenset(
     "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "
@@ -25,7 +26,7 @@ def is_timed(file: File, node: ast.expr) -> bool:
 
 
 def _is_inside(file: File, node: ast.expr, loop: ast.AST) -> bool:
-    lines = [n.lineno for n in ast.walk(loop) if isinstance(n, ast.Call) and is_clock(file, n)]
+    lines = [n.lineno for n in calls_in(loop) if is_clock(file, n)]
     return any(n < node.lineno for n in lines) and any(n > node.lineno for n in lines)
 
 
@@ -37,15 +38,12 @@ def clocks(file: File) -> list[ast.Call]:
 
 def follows_sync(file: File, clock: ast.Call) -> bool:
     """Return whether the statement in front of a clock's waits for the whole device."""
-    statement = file.statement_of(clock)
-    block = file.block_of(statement)
-    at = block.index(statement)
-    return at > 0 and synchronizes(file, block[at - 1])
+    return any(synchronizes(file, statement) for statement in file.above(file.statement_of(clock))[-1:])
 
 
 def synchronizes(file: File, node: ast.AST, depth: int = 2) -> bool:
     """Return whether something in a node, or in the functions of the file that it calls, waits for the whole device."""
-    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+    for call in calls_in(node):
         name = called(call)
         function = callees.callee(file, call) if depth else None
         if name == "synchronize" or (function is not None and synchronizes(file, function, depth - 1)):
@@ -54,7 +52,7 @@ def synchronizes(file: File, node: ast.AST, depth: int = 2) -> bool:
 
 
 def reads_clock(file: File, node: ast.AST) -> bool:
-    return any(isinstance(inner, ast.Call) and is_clock(file, inner) for inner in ast.walk(node))
+    return any(is_clock(file, call) for call in calls_in(node))
 
 
 def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
@@ -62,8 +60,7 @@ def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
     if _is_named(call, _CLOCKS) or _is_named(call, _names_of_clocks(file)):
         return True
     function = callees.callee(file, call) if depth else None
-    inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
-    return any(is_clock(file, n, depth - 1) for n in inner)
+    return function is not None and any(is_clock(file, call, depth - 1) for call in calls_in(function))
 
 
 def _is_named(call: ast.Call, names: Collection[str]) -> bool:

@@ -13,6 +13,7 @@ from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.source_text import Text
 from syncscan.source.code_pattern import filled
+from syncscan.source.tree import calls_in
 
 SIMPLE = ast.Expr | ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign
 """Statements that evaluate their expressions once."""
@@ -91,8 +92,7 @@ def with_guard(file: File, statement: ast.stmt) -> ast.stmt:
 
 def asks_for_gpu(test: ast.expr) -> bool:
     """Return whether a condition calls nothing but `torch.cuda.is_available()`."""
-    calls = [n for n in ast.walk(test) if isinstance(n, ast.Call)]
-    return all(ast.unparse(call.func) == "torch.cuda.is_available" for call in calls)
+    return all(ast.unparse(call.func) == "torch.cuda.is_available" for call in calls_in(test))
 
 
 def is_simple(node: ast.AST) -> bool:

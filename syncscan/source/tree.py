@@ -39,6 +39,10 @@ def walk_own(node: ast.AST) -> Iterator[ast.AST]:
         todo += [n for n in ast.iter_child_nodes(node) if not isinstance(n, Function | ast.ClassDef | ast.Lambda)][::-1]
 
 
+def calls_in(node: ast.AST) -> list[ast.Call]:
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+
+
 def contexts_of(node: ast.AST) -> list[ast.expr]:
     """Return the contexts of a `with` block, or the decorators of a function."""
     if isinstance(node, ast.With | ast.AsyncWith):
@@ -126,6 +130,21 @@ class SourceTree:
     def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
         fields = (value for _, value in ast.iter_fields(self.parents[statement]) if isinstance(value, list))
         return next((block for block in fields if statement in block), [statement])
+
+    def above(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the statements in front of one in its block."""
+        block = self.block_of(statement)
+        return block[: block.index(statement)]
+
+    def below(self, statement: ast.stmt) -> list[ast.stmt]:
+        return self.block_of(statement)[len(self.above(statement)) + 1 :]
+
+    def before(self, node: ast.AST) -> Iterator[ast.stmt]:
+        """Yield the statements that are run before a node whenever its function comes to it, the nearest first."""
+        inner: ast.AST = self.statement_of(node)
+        while isinstance(inner, ast.stmt) and not isinstance(inner, Function):
+            yield from reversed(self.above(inner))
+            inner = self.parents[inner]
 
     def scope_of(self, node: ast.AST) -> Scope:
         """Return the function, lambda or module in whose body a node is; a function is outside of itself."""

@@ -14,6 +14,7 @@ from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import NUMBERS, File
 from syncscan.source.code_pattern import filled, matched
+from syncscan.source.tree import calls_in
 
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
@@ -227,7 +228,7 @@ def stands_first(file: File, node: ast.expr) -> bool:
     if not isinstance(statement, expressions.SIMPLE) or any(isinstance(n, _MAY_SKIP) for n in around):
         return False
     begin, _ = file.text.span(node)
-    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n not in around and not file.within(n, node))
+    calls = (call for call in calls_in(statement) if call not in around and not file.within(call, node))
     return all(_is_harmless(file, call) for call in calls if file.text.span(call)[0] < begin)
 
 

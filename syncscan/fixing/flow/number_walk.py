@@ -408,10 +408,9 @@ class NumberWalk:
 
     def _assigned_above(self, statement: ast.stmt, cell: Local) -> ast.stmt | None:
         """Return the only assignment of a name, if it stands above a statement in its block: there it is read."""
-        stores, block = list(self.stores(cell)), self.file.block_of(statement)
-        only = self.file.statement_of(stores[0])
-        above = matched("$name = $value", only) and only in block[: block.index(statement)]
-        return only if len(stores) == 1 and above else None
+        assigns = [self.file.statement_of(store) for store in self.stores(cell)]
+        above = [s for s in self.file.above(statement) if matched("$name = $value", s)]
+        return assigns[0] if len(assigns) == 1 and assigns[0] in above else None
 
     def _is_behind_loop(self, node: ast.AST, origin: Origin) -> bool:
         """Return whether a node stands outside of the loop, in its function, from which the number comes."""

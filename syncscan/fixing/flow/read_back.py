@@ -90,16 +90,7 @@ def _collected(walk: NumberWalk, cell: Local, home: Loop) -> list[ast.expr] | No
 
 def _runs_before(file: File, statement: ast.stmt, home: Loop) -> bool:
     """Return whether a statement runs once before each time that a loop does."""
-    inner: ast.AST = home
-    while isinstance(inner, Loop | ast.With | ast.If | ast.Try):
-        assert isinstance(inner, ast.stmt)
-        block = file.block_of(inner)
-        if statement in block:
-            return block.index(statement) < block.index(inner)
-        inner = file.parents[inner]
-        if isinstance(inner, Loop):
-            return False
-    return False
+    return statement in file.before(home) and file.loops_of(statement) == file.loops_of(home)
 
 
 def _appended(file: File, name: ast.Name) -> list[ast.expr] | None:
@@ -148,10 +139,9 @@ def _is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     file = walk.file
     if callees.has_parameter(cell.scope, cell.name):
         return True
-    blocks = [file.block_of(s) for s in [home, *file.ancestors(home)] if isinstance(s, ast.stmt)]
     for store in walk.stores(cell):
         statement = file.statement_of(store)
-        if statement.lineno < home.lineno and any(statement in block for block in blocks):
+        if statement in file.before(home):
             return True
         if isinstance(home, ast.For) and _surely_runs(walk, home) and _is_reached(statement, home):
             return True
@@ -209,16 +199,10 @@ def _gives_it(walk: NumberWalk, call: ast.Call) -> bool:
 def _is_given(walk: NumberWalk, node: ast.Name) -> bool:
     """Return whether each way to a use leads through an assignment of a tensor behind the last one of a number."""
     file, stores = walk.file, set(walk.file.stores(node))
-    inner: ast.AST = file.statement_of(node)
-    while isinstance(inner, ast.stmt) and not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-        block = file.block_of(inner)
-        for statement in reversed(block[: block.index(inner)]):
-            gives = [_gives_tensor(walk, n) for n in ast.walk(statement) if n in stores]
-            if gives and not hasattr(statement, "body"):
-                return all(gives)
-            if not all(gives):
-                return False
-        inner = file.parents[inner]
+    for statement in file.before(node):
+        gives = [_gives_tensor(walk, n) for n in ast.walk(statement) if n in stores]
+        if not all(gives) or (gives and not hasattr(statement, "body")):
+            return all(gives)
     return False
 
 
@@ -290,16 +274,10 @@ def _waits_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:
     if file.function_of(clock) is not file.function_of(origin.node):
         return False
     read, until = (file.text.span(node)[0] for node in (origin.node, clock))
-    inner: ast.AST = clock
-    for outer in file.ancestors(clock):
-        if isinstance(inner, ast.stmt):
-            block = file.block_of(inner)
-            for statement in block[: block.index(inner) + 1]:
-                reads = statement in walk.draft.before or (statement in walk.draft.behind and statement is not inner)
-                if reads and not file.text.span(statement)[0] < read < until:
-                    return True
-        if outer is origin.home:
-            break
-        inner = outer
+    behind = [s for s in file.before(clock) if s in walk.draft.behind or s in walk.draft.before]
+    around = [s for s in (clock, *file.ancestors(clock)) if s in walk.draft.before]
+    inside = (s for s in (*behind, *around) if origin.home is None or file.within(s, origin.home))
+    if any(not file.text.span(s)[0] < read < until for s in inside):
+        return True
     shown = (file.text.span(node)[0] for node in walk.shown if file.within(node, file.statement_of(clock)))
     return any(at < until for at in shown)

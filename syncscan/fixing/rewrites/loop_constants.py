@@ -11,7 +11,7 @@ from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Proposal, rewrite
 from syncscan.source.code_pattern import matched
-from syncscan.source.tree import Loop
+from syncscan.source.tree import Loop, calls_in
 
 _UNCHANGING = frozenset("NoneType bool float int module str torch.device torch.dtype".split())
 """Types whose values can't be written to."""
@@ -46,8 +46,8 @@ def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
             return False
         if file.types(name) - _UNCHANGING and memory.may_change(file, name, region, loop.end_lineno or loop.lineno):
             return False
-    calls = [n for n in ast.walk(call) if isinstance(n, ast.Call) and n is not call]
-    return file.is_steady(call, loop) and all(isinstance(n.func, ast.Name) and n.func.id in _PLAIN for n in calls)
+    inner = calls_in(call)[1:]
+    return file.is_steady(call, loop) and all(isinstance(n.func, ast.Name) and n.func.id in _PLAIN for n in inner)
 
 
 def _of_call(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
@@ -139,13 +139,11 @@ def _is_bound_before(file: File, base: ast.expr, assign: ast.Assign) -> bool:
         base = base.value
     if not isinstance(base, ast.Name) or (home := file.home_of(base)) is not file.scope_of(assign):
         return False
-    around = [n for n in [assign, *file.ancestors(assign)] if isinstance(n, ast.stmt)]
-    blocks = [(file.block_of(n), n) for n in around]
     statements = [file.statement_of(store) for store in file.stores(base)]
     if not statements:
         return any(isinstance(n, ast.arg) and n.arg == base.id for n in ast.walk(getattr(home, "args", ast.Pass())))
     earlier = all(s.lineno < assign.lineno for s in statements)
-    return earlier and any(s in block and block.index(s) < block.index(n) for s in statements for block, n in blocks)
+    return earlier and any(s in statements for s in file.before(assign))
 
 
 def _is_unchanged(file: File, assign: ast.Assign) -> bool:

@@ -76,8 +76,7 @@ def _branch(file: File, statement: ast.Assign) -> ast.If | None:
     if not assign or not isinstance(assign.name, ast.Name) or not _is_local(file, assign.name):
         return None
     loads = file.loads(assign.name)
-    block = file.block_of(statement)
-    holds = [s for s in block[block.index(statement) + 1 :] if any(file.within(n, s) for n in loads)]
+    holds = [s for s in file.below(statement) if any(file.within(n, s) for n in loads)]
     branch = holds[0] if len(holds) == 1 else None
     if not isinstance(branch, ast.If):
         return None
@@ -127,8 +126,7 @@ def _converts(file: File, call: ast.Call) -> bool:
 
 def _gives_the_same(file: File, statement: ast.Assign, branch: ast.If) -> bool:
     """Return whether a statement gives the same at the beginning of the branch."""
-    block = file.block_of(statement)
-    between = block[block.index(statement) + 1 : block.index(branch)]
+    between = [s for s in file.below(statement) if s in file.above(branch)]
     nodes: list[ast.AST] = [*between, branch.test]
     leaves = list(expressions.names_in(statement.value))
     region = [n for node in nodes for n in memory.running_in(file, node)]

@@ -10,6 +10,7 @@ from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import calls_in
 
 _COUNTS_ON_IT = frozenset(
     "Stream Event stream wait_stream record_stream CUDAGraph graph non_blocking ctypes cudart from_dlpack cupy numba "
@@ -79,13 +80,11 @@ def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
 
 def _is_between_reads(file: File, statement: ast.stmt) -> bool:
     """Return whether a clock is read in the neighboring statements, or on both sides in the same function."""
-    block = file.block_of(statement)
-    at = block.index(statement)
-    if any(clock_reads.reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
+    if any(clock_reads.reads_clock(file, n) for n in [*file.above(statement)[-1:], *file.below(statement)[:1]]):
         return True
     function = file.function_of(statement)
-    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and file.function_of(n) is function)
-    lines = [n.lineno for n in calls if clock_reads.is_clock(file, n)]
+    calls = (call for call in calls_in(function) if file.function_of(call) is function)
+    lines = [call.lineno for call in calls if clock_reads.is_clock(file, call)]
     return bool(lines) and min(lines) < statement.lineno <= max(lines)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from syncscan.fixing import clock_reads, expressions
-from syncscan.fixing.edits import Draft, Line, template
+from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import (
     NumberRead,
@@ -68,16 +68,15 @@ def _read_by(file: File, statement: ast.stmt, reads: dict[ast.expr, NumberRead])
         case _:
             return None
     as_it_is = site.count >= FEWEST and is_read_as_it_is(site) and expressions.is_pure(file, site.of)
-    fits = as_it_is and _stands_bare(file, statement) and not _steers(file, name)
-    return _Read(statement, name, site) if fits else None
+    bare = file.text.lines[statement.lineno - 1].strip() == file.text.code(statement)
+    return _Read(statement, name, site) if as_it_is and bare and not _steers(file, name) else None
 
 
 def _continues(file: File, series: Sequence[_Read], read: _Read) -> bool:
     """Return whether a statement may be read with those before it; the first of a series may."""
     if not series:
         return True
-    first, last, block = series[0].site, series[-1].statement, file.block_of(read.statement)
-    follows = last in block and block.index(read.statement) == block.index(last) + 1
+    first, follows = series[0].site, file.above(read.statement)[-1:] == [series[-1].statement]
     own = {n.id for n in ast.walk(read.statement) if isinstance(n, ast.Name)}
     alike = read.site.tensor.dtype == first.tensor.dtype and read.site.count == first.count
     return follows and alike and not own & {earlier.name.id for earlier in series}
@@ -94,13 +93,6 @@ def _of_series(file: File, series: Sequence[_Read]) -> Iterator[Proposal]:
     waits = sum(file.own_waits(site.node) for site in reads) - reads[0].count
     change, group = "copy the numbers of these statements at once", tuple(site.node for site in reads[1:])
     yield Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
-
-
-def _stands_bare(file: File, statement: ast.stmt) -> bool:
-    """Return whether a statement has one line for itself, without a comment."""
-    line = file.text.lines[statement.lineno - 1]
-    whole = statement.lineno == statement.end_lineno and expressions.stands_alone(file, statement)
-    return whole and line.strip() == file.text.code(statement)
 
 
 def _steers(file: File, target: ast.Name) -> bool:
@@ -143,36 +135,19 @@ def _of_statement(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) 
     draft = Draft(file.text)
     code = [file.text.code(site.of) for site in reads]
     different = [site for number, site in enumerate(reads) if code.index(code[number]) == number]
-    container = _takes_all(statement, reads)
-    if container is not None and len(different) == len(reads):
-        draft.replace(container, _in_place(file, statement, different))
+    names: dict[str, str] = {}
+    numbers = [site.node for site in different]
+    if isinstance(statement, ast.Assign) and getattr(statement.value, "elts", None) == numbers:
+        draft.replace(statement.value, stacked(file, statement, [], different))
     else:
-        names: dict[str, str] = {}
         for site in different:
             names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
         draft.put_before(statement, stacked(file, statement, [*names.values()], different, in_front=True))
         for site, source in zip(reads, code, strict=True):
             draft.replace(site.node, names[source])
-    waits = sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0)
+    waits = sum(file.own_waits(site.node) for site in reads) - (0 if names else reads[0].count)
     change, group = "copy the numbers of this statement at once", tuple(site.node for site in reads[1:])
     return Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
-
-
-def _takes_all(statement: ast.stmt, reads: Sequence[NumberRead]) -> ast.expr | None:
-    """Return the tuple of a statement that returns or unpacks exactly these numbers."""
-    match statement:
-        case ast.Return(value=ast.Tuple(elts=numbers) as value):
-            takes = True
-        case ast.Assign(targets=targets, value=ast.Tuple(elts=numbers) as value):
-            takes = all(isinstance(target, ast.Tuple) for target in targets)
-        case _:
-            return None
-    return value if takes and numbers == [site.node for site in reads] else None
-
-
-def _in_place(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Line:
-    source = stacked(file, statement, [], reads)
-    return (lambda render: f"tuple({source(render)})") if isinstance(statement, ast.Return) else source
 
 
 @rewrite
@@ -200,14 +175,14 @@ def _name(site: NumberRead) -> ast.Name | None:
 def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     """Return whether a later read certainly gives the number of the first."""
     anchor, name = file.statement_of(first.node), _name(first)
-    block = file.block_of(anchor)
-    last = next((n for n in [other.node, *file.ancestors(other.node)] if n in block), None)
+    between = [anchor, *file.below(anchor)]
+    last = next((n for n in between if file.within(other.node, n)), None)
     if name is None or last is None or not may_go_first(file, first):
         return False
     scope = file.scope_of(first.node)
     if file.scope_of(other.node) is not scope or file.home_of(name) is not scope or file.seen(name).version:
         return False
-    between = block[block.index(anchor) : block.index(last) + 1]
+    between = between[: between.index(last) + 1]
     nodes = [n for statement in between for n in ast.walk(statement)]
     rebound = any(store in nodes for store in file.stores(name))
     function = file.function_of(first.node)
@@ -351,19 +326,10 @@ def _at_once(file: File, site: NumberRead, comprehension: _Comprehension, runs: 
 
 
 def _collected(file: File, site: NumberRead, comprehension: _Comprehension) -> str:
-    """Return the name of a list or dictionary whose numbers a comprehension reads as they are; empty for others."""
-    generator = comprehension.generators[0]
-    if len(comprehension.generators) > 1 or generator.ifs or not isinstance(site.of, ast.Name):
-        return ""
-    code, of, names, types = file.text.code, generator.iter, [generator.target], {"list", "tuple"}
-    element = [site.of.id]
-    if isinstance(comprehension, ast.DictComp):
-        items, pair = matched("$of.items()", of), matched("$key, $value", generator.target)
-        if not items or not pair:
-            return ""
-        of, names, types = items.of, [pair.key, pair.value], {"dict"}
-        element.insert(0, code(comprehension.key))
-    return of.id if isinstance(of, ast.Name) and [*map(code, names)] == element and file.types(of) <= types else ""
+    """Return the name of a list whose numbers a comprehension reads as they are; empty for others."""
+    alone = matched("[$x.$read() for $x in $list] | ($x.$read() for $x in $list)", comprehension)
+    listed = alone and alone.x is site.of and file.types(alone.list) <= {"list", "tuple"}
+    return alone.list.id if alone and listed and isinstance(alone.list, ast.Name) else ""
 
 
 def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
