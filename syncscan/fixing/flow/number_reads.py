@@ -14,10 +14,13 @@ from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import NUMBERS, File
 from syncscan.source.code_pattern import filled, matched
-from syncscan.source.tree import calls_in
+from syncscan.source.names import called
+from syncscan.source.tree import calls_in, contexts_of
 
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
+_SWITCHES = frozenset("enable_grad inference_mode no_grad requires_grad requires_grad_ set_grad_enabled".split())
+"""Names by which a program turns gradients on and off."""
 _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
 _COUNT = "$values.numel() | $values.size(0) | len($values) | $values.shape[0]"
 _ONE_VALUE: dict[tuple[type, object], bool] = {
@@ -126,11 +129,33 @@ def written(file: File, site: NumberRead, how: Deferral) -> Line:
     if site.equal is not None:
         test = f"$x.amax() {'==' if site.equal else '!='} $x.amin()"
         return template(test if isinstance(parent, ast.Assign) else f"({test}){converted}", x=site.of)
-    has_graph = site.detached or any(t.grad for t in file.seen(site.of).tensors)
-    detached = ".detach()" if has_graph and not is_data(site.of) else ""
-    suffix = f"{'.squeeze()' if site.tensor.dims else ''}{detached}{converted}"
+    suffix = f"{'.squeeze()' if site.tensor.dims else ''}{detached(file, site)}{converted}"
     alone = isinstance(parent, ast.Call | ast.keyword | ast.Assign) or expressions.is_simple(site.of)
     return template(f"$x{suffix}" if suffix or alone else "($x)", x=site.of)
+
+
+def detached(file: File, site: NumberRead) -> str:
+    """Return `.detach()` where what is kept has a graph in this run, or may have one under other settings."""
+    is_float = site.tensor.dtype.startswith(("float", "bfloat"))
+    may_have = is_float and not _has_no_graph(site.of) and _switches_gradients(file, site.node)
+    has_graph = site.detached or may_have or any(t.grad for t in file.seen(site.of).tensors)
+    return ".detach()" if has_graph and not is_data(site.of) else ""
+
+
+def _switches_gradients(file: File, node: ast.expr) -> bool:
+    """Return whether gradients may be computed at a node in some runs and not in others."""
+    around = (called(context) for outer in file.ancestors(node) for context in contexts_of(outer))
+    if any(name in ("no_grad", "inference_mode") for name in around):
+        return False
+    words = {getattr(n, key, None) for n in file.nodes for key in ("id", "attr", "arg")}
+    return not file.main or not words.isdisjoint(_SWITCHES)
+
+
+def _has_no_graph(node: ast.expr) -> bool:
+    """Return whether an expression is made by methods of a comparison, a gradient or what is detached."""
+    while (call := matched("$x.$method(...)", node)) and call.method != "detach":
+        node = call.x
+    return call is not None or isinstance(node, ast.Compare) or getattr(node, "attr", "") in ("grad", "data")
 
 
 def _convert(site: NumberRead, how: Deferral) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.edits import Draft, template
@@ -18,69 +18,49 @@ from syncscan.source.tree import Loop
 
 RARE = 3
 """The body may run at most once per this many reads."""
-_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.comprehension)
-_CONVERSIONS = frozenset("float int bool round str len dict abs".split())
 
 
 @rewrite
 def under_interval(file: File) -> Answers:
     if file.hides_names():
         return
-    for node in file.nodes:
-        if isinstance(node, ast.Assign) and file.loops_of(node) and _waits(file, node.value) >= RARE:
-            branch = _branch(file, node)
-            if branch is not None:
-                yield from _of_branch(file, node, branch)
+    for site in sites(file):
+        statement = file.statement_of(site.node)
+        branch = _branch(file, statement, site) if file.loops_of(statement) else None
+        runs = max((file.seen(n).count for s in branch.body for n in ast.walk(s)), default=0) if branch else 0
+        if branch is None or runs * RARE > site.count or not _gives_the_same(file, site.of, statement, branch):
+            continue
+        # nor may a handler see what the read raises
+        guarded = any(isinstance(n, ast.Try) and file.loops_of(n) for n in file.ancestors(statement))
+        if not guarded and not _is_timed(file, site.node, branch) and expressions.is_pure(file, site.of):
+            draft, waits = Draft(file.text), file.own_waits(site.node)
+            draft.remove(statement)
+            draft.put_before(branch.body[0], file.text.lines[statement.lineno - 1].strip())
+            change, waits = "read the value only where it is used", waits - waits * runs // site.count
+            yield Proposal(node=statement, draft=draft, change=change, waits=waits)
 
 
-def _of_branch(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]:
-    count, runs = _runs(file, [statement]), _runs(file, branch.body)
-    if runs * RARE > count or not expressions.stands_alone(file, statement):
-        return
-    if not _has_no_effect(file, statement.value) or not _gives_the_same(file, statement, branch):
-        return
-    if _is_timed(file, statement, branch) or _is_guarded(file, statement) or statement.lineno != statement.end_lineno:
-        return
-    draft = Draft(file.text)
-    draft.remove(statement)
-    draft.put_before(branch.body[0], file.text.lines[statement.lineno - 1].strip())
-    waits = _waits(file, statement.value)
-    change = "read the value only where it is used"
-    yield Proposal(node=statement, draft=draft, change=change, waits=waits - waits * runs // count)
-
-
-def _is_timed(file: File, statement: ast.Assign, branch: ast.If) -> bool:
+def _is_timed(file: File, read: ast.expr, branch: ast.If) -> bool:
     """Return whether a clock is read in the loop where the wait would be missing: anywhere but in the branch."""
-    if clock_reads.is_timed(file, statement.value):
+    if clock_reads.is_timed(file, read):
         return True
-    loop = file.loops_of(statement)[-1]
+    loop = file.loops_of(read)[-1]
     inside = [c for c in clock_reads.clocks(file) if file.within(c, loop) or file.ran_inside(file.function_of(c), loop)]
     return any(not file.within(c, branch) and not clock_reads.follows_sync(file, c) for c in inside)
 
 
-def _is_guarded(file: File, statement: ast.stmt) -> bool:
-    """Return whether what a statement raises is handled in its loop."""
-    loop = file.loops_of(statement)[-1]
-    return any(isinstance(n, ast.Try) and file.within(n, loop) for n in file.ancestors(statement))
-
-
-def _waits(file: File, value: ast.expr) -> int:
-    """Return how often the host waited for an expression; of an f-string itself nothing is seen."""
-    seen = (n for n in ast.walk(value) if isinstance(n, ast.expr) and file.seen(n).count)
-    return sum(max(0, file.own_waits(n)) for n in seen)
-
-
-def _branch(file: File, statement: ast.Assign) -> ast.If | None:
-    """Return the `if` behind a statement whose body alone reads what the statement assigns."""
-    assign = matched("$name = $value", statement)
-    if not assign or not isinstance(assign.name, ast.Name) or not _is_local(file, assign.name):
+def _branch(file: File, statement: ast.stmt, site: NumberRead) -> ast.If | None:
+    """Return the `if` behind a statement of one line whose body alone reads the number that the statement names."""
+    assign = matched("$name = $number", statement)
+    if not assign or assign.number is not site.node or not isinstance(assign.name, ast.Name):
+        return None
+    if not _is_local(file, assign.name) or not expressions.stands_alone(file, statement):
         return None
     loads = file.loads(assign.name)
     holds = [s for s in file.below(statement) if any(file.within(n, s) for n in loads)]
-    branch = holds[0] if len(holds) == 1 else None
-    if not isinstance(branch, ast.If):
-        return None
-    return branch if all(any(file.within(n, s) for s in branch.body) for n in loads) else None
+    body = holds[0].body if len(holds) == 1 and isinstance(holds[0], ast.If) else []
+    used_there = all(any(file.within(n, s) for s in body) for n in loads) and statement.lineno == statement.end_lineno
+    return holds[0] if body and used_there else None  # type: ignore[return-value]
 
 
 def _is_local(file: File, name: ast.Name) -> bool:
@@ -92,63 +72,24 @@ def _is_local(file: File, name: ast.Name) -> bool:
     return whole and not is_public and len(file.stores(name)) == 1 and len(uses) > 1
 
 
-def _runs(file: File, body: Sequence[ast.stmt]) -> int:
-    """Return how often a block ran, by the expression of it that ran most."""
-    return max((file.seen(n).count for s in body for n in ast.walk(s) if isinstance(n, ast.expr)), default=0)
-
-
-def _has_no_effect(file: File, value: ast.expr) -> bool:
-    """Return whether an expression has no side effects, and raises for no number."""
-    return not any(
-        isinstance(n, _EFFECTS)
-        or (isinstance(n, ast.Call) and not _converts(file, n) and not expressions.is_pure(file, n))
-        or _may_raise(file, n)
-        for n in ast.walk(value)
-    )
-
-
-def _may_raise(file: File, node: ast.AST) -> bool:
-    """Return whether an expression may raise for some numbers: a division by 0, a whole number of NaN."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
-        steady = isinstance(node.right, ast.Constant) and bool(node.right.value)
-        return not (steady or file.tensors(node) or file.types(node.left) == {"str"})
-    whole = matched("int($number) | round($number)", node)
-    return whole is not None and not file.types(whole.number) <= {"int", "bool"}
-
-
-def _converts(file: File, call: ast.Call) -> bool:
-    """Return whether a call converts a number or formats text."""
-    if form := matched("$text.format(...)", call):
-        return file.types(form.text) == {"str"}
-    name = call.func
-    return isinstance(name, ast.Name) and name.id in _CONVERSIONS and file.is_free(name)
-
-
-def _gives_the_same(file: File, statement: ast.Assign, branch: ast.If) -> bool:
-    """Return whether a statement gives the same at the beginning of the branch."""
-    between = [s for s in file.below(statement) if s in file.above(branch)]
-    nodes: list[ast.AST] = [*between, branch.test]
-    leaves = list(expressions.names_in(statement.value))
-    region = [n for node in nodes for n in memory.running_in(file, node)]
-    if any(file.within(store, node) for leaf in leaves for store in file.stores(leaf) for node in nodes):
+def _gives_the_same(file: File, of: ast.expr, statement: ast.stmt, branch: ast.If) -> bool:
+    """Return whether a tensor that a statement reads is the same at the beginning of the branch."""
+    between: list[ast.AST] = [*(s for s in file.below(statement) if s in file.above(branch)), branch.test]
+    leaves = [n for n in expressions.names_in(of) if file.types(n) != {"module"}]
+    region = [n for node in between for n in memory.running_in(file, node)]
+    if any(file.within(store, node) for leaf in leaves for store in file.stores(leaf) for node in between):
         return False
     if any(file.tensors(leaf) and memory.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
         return False
-    if not between and expressions.is_pure(file, branch.test):
-        return True
-    loop = file.loops_of(statement)[-1]
-    return all(_is_steady(file, leaf, loop) for leaf in leaves)
+    at_once = len(between) == 1 and expressions.is_pure(file, branch.test)
+    return at_once or all(_is_steady(file, leaf, file.loops_of(statement)[-1]) for leaf in leaves)
 
 
 def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
-    """Return whether a name is a number or text, a module, or a tensor of this turn that nothing writes to in place."""
-    types, stores = file.types(leaf), file.stores(leaf)
-    if types and types <= {"int", "float", "bool", "str"}:
-        return all(file.scope_of(n) is file.scope_of(leaf) for n in stores)
-    if not file.tensors(leaf):
-        return types == {"module"} or (file.is_called(leaf) and file.is_free(leaf))
-    inside = bool(stores) and all(file.within(n, loop) for n in stores)
-    return inside and not any(t.leaf and t.grad for t in file.tensors(leaf)) and not file.seen(leaf).version
+    """Return whether a name is a tensor of this turn that nothing writes to in place."""
+    tensors, stores = file.tensors(leaf), file.stores(leaf)
+    inside = bool(tensors and stores) and all(file.within(n, loop) for n in stores)
+    return inside and not any(t.leaf and t.grad for t in tensors) and not file.seen(leaf).version
 
 
 TO_CHANGE = "keep the value on the device and read it after the loop"

@@ -12,6 +12,7 @@ from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import (
     NumberRead,
+    detached,
     is_read_as_it_is,
     may_go_first,
     name_of_number,
@@ -308,15 +309,13 @@ def _can_be_stacked(file: File, site: NumberRead, comprehension: _Comprehension)
 
 def _at_once(file: File, site: NumberRead, comprehension: _Comprehension, runs: int, name: str) -> Proposal:
     draft = Draft(file.text)
-    has_graph = any(tensor.grad for tensor in file.seen(site.of).tensors)
-    detach = ".detach()" if site.detached or has_graph else ""
     clone = "" if _is_unchanged(file, site, comprehension) else ".clone()"
     text = file.text.text
     begin, end = file.text.span(comprehension)  # the parentheses of `sum(…)` belong to the generator
     first, last = file.text.span(site.node)
 
     if not _collected(file, site, comprehension):
-        inner = f"$before$x{detach}{clone}$behind"
+        inner = f"$before$x{detached(file, site)}{clone}$behind"
         code = f"$name = {{{inner}}}" if isinstance(comprehension, ast.DictComp) else f"$name = [{inner}]"
         parts = {"before": text[begin + 1 : first], "behind": text[last : end - 1]}
         draft.put_before(file.statement_of(comprehension), template(code, name=name, x=site.of, **parts))

@@ -44,6 +44,18 @@ FIXED = {
         "    shown.append(f'{correct / 40:.2%}')\n"
         "result = shown"
     ),
+    (  # a gradient may flow where another run doesn't turn gradients off
+        "def score(loss):\n    return loss.sqrt().item()\ndef mean():\n    total = 0.0\n    for loss in losses:\n"
+        "        total += score(loss)\n    return total\nwith torch.no_grad():\n    result = mean()"
+    ): (
+        "def score(loss):\n    return loss.sqrt().detach().double()\ndef mean():\n    total = 0.0\n"
+        "    for loss in losses:\n        total += score(loss)\n    total = float(total)\n    return total\n"
+        "with torch.no_grad():\n    result = mean()"
+    ),
+    ("total = 0.0\nwith torch.no_grad():\n    for loss in losses:\n        total += loss.item()\nresult = total"): (
+        "total = 0.0\nwith torch.no_grad():\n    for loss in losses:\n        total += loss.double()\n"
+        "    total = float(total)\nresult = total"
+    ),
     ("total = 0.0\nfor loss in losses:\n    total += loss.item() / max((loss < 2).sum().item(), 1)\nresult = total"): (
         "total = 0.0\nfor loss in losses:\n"
         "    total += loss.double() / max((loss < 2).sum().item(), 1)\n"

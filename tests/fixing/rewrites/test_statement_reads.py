@@ -35,7 +35,8 @@ FIXED = {
         "def step(loss):\n    return loss.item(), loss.sqrt().detach().item()\n"
         "result = repr([step(loss) for loss in losses])"
     ): (
-        "def step(loss):\n    loss_value, loss_sqrt = torch.stack([loss, loss.sqrt().detach()]).tolist()\n    return loss_value, loss_sqrt\n"
+        "def step(loss):\n    loss_value, loss_sqrt = torch.stack([loss, loss.sqrt().detach()]).tolist()\n"
+        "    return loss_value, loss_sqrt\n"
         "result = repr([step(loss) for loss in losses])"
     ),
     f"{LOOP}    result.append('{{}} of {{}}'.format((x > loss).sum().item(), (y > loss).sum().item()))": (

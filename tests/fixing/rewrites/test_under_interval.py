@@ -22,12 +22,9 @@ FIXED = {
     loop("value = loss.item()", "if step % 6 == 0:", "    rows.append(value)"): loop(
         "if step % 6 == 0:", "    value = loss.item()", "    rows.append(value)"
     ),
-    loop('text = f"{step}: {loss.item():.3f}"', "if step % 6 == 0:", "    rows.append(text)"): loop(
-        "if step % 6 == 0:", '    text = f"{step}: {loss.item():.3f}"', "    rows.append(text)"
-    ),
     loop(
         "error = (loss * 2).sqrt()",
-        'row = {"step": step, "error": round(error.item(), 3)}  # for the log',
+        "row = error.item()  # for the log",
         "y = y + error",
         "if step % 6 == 0:",
         "    rows.append(row)",
@@ -35,7 +32,7 @@ FIXED = {
         "error = (loss * 2).sqrt()",
         "y = y + error",
         "if step % 6 == 0:",
-        '    row = {"step": step, "error": round(error.item(), 3)}  # for the log',
+        "    row = error.item()  # for the log",
         "    rows.append(row)",
     ),
 }
@@ -85,8 +82,9 @@ KEPT = {
         "if step % 6 == 0:",
         "    rows.append(value)",
     ),
-    "a division may raise": loop("value = 1 / loss.item()", "if step % 6 == 0:", "    rows.append(value)"),
-    "NaN is no whole number": loop("value = round(loss.item())", "if step % 6 == 0:", "    rows.append(value)"),
+    "it is computed with, which may raise": loop(
+        "value = 1 / loss.item()", "if step % 6 == 0:", "    rows.append(value)"
+    ),
     "a handler in the loop": loop(
         "try:",
         "    value = loss.item()",
@@ -95,8 +93,6 @@ KEPT = {
         "except RuntimeError:",
         "    pass",
     ),
-    "its own round": "def round(x, digits):\n    rows.append(x)\n    return x\n"
-    + loop("value = round(loss.item(), 2)", "if step % 6 == 0:", "    rows.append(value)"),
 }
 
 
