@@ -562,7 +562,7 @@ def table(folder: Path) -> None:
     alone.
     """
     from syncscan.fleet.join import join
-    from syncscan.fleet.rank import read_rank
+    from syncscan.fleet.worker import read_rank
 
     print("| job | step, ms | one rank alone | the job | range | measured | inside | delays the others |")
     print("|---|---:|---:|---:|---|---:|---|---|")

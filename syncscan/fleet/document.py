@@ -1,42 +1,30 @@
-"""Render a Fleet as the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/2`)."""
+"""Write a Fleet for other programs: as JSON (schema `syncscan.fleet/2`), and as flagged lines for CI servers.
+
+`check` and `diff` rely on that JSON, too. A flagged line stands for all ranks that have the finding.
+"""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from syncscan.fleet.saved import SCHEMA, without_replay
-from syncscan.model.fleet import Fleet
+from syncscan.model.finding import Severity
+from syncscan.model.fleet import Fleet, JobFinding
 from syncscan.model.json_text import Document, indented
-from syncscan.report.fleet_story import FleetStory, HolderText, story_of
+from syncscan.report.flagged import NOTHING, Flagged, FlaggedLine, place_of
+from syncscan.report.fleet_story import FleetStory, JobFindingText, finding_texts, headline, step_us, story_of, unread
+from syncscan.report.frames import JOB_COLUMNS, fleet_rows
+from syncscan.report.phrases import sentences
+from syncscan.report.units import times
 from syncscan.version import __version__
-
-
-class JobRemedyDocument(Struct, frozen=True):
-    """A sync to remove on all its ranks."""
-
-    id: str
-    saves: str
-    range: str
-    on: str
-
-
-class FleetSaid(Struct, frozen=True):
-    """The sentences of a job's other reports."""
-
-    verdict: str
-    reason: str
-    summary: str
-    holders: tuple[HolderText, ...]
-    remedies: tuple[JobRemedyDocument, ...]
-    then: tuple[str, ...]
-    single_traces_get_wrong: tuple[str, ...]
-    missing: str
 
 
 class FleetDocument(Document, frozen=True):
     """The whole analysis of a job."""
 
-    said: FleetSaid
+    said: FleetStory
     job: Fleet
 
 
@@ -46,21 +34,88 @@ def render(fleet: Fleet) -> str:
 
 
 def document(fleet: Fleet) -> FleetDocument:
-    return FleetDocument(
-        schema=SCHEMA, syncscan=__version__, said=_sentences(story_of(fleet)), job=without_replay(fleet)
+    return FleetDocument(schema=SCHEMA, syncscan=__version__, said=story_of(fleet), job=without_replay(fleet))
+
+
+TOOL = "syncscan fleet"
+
+
+def flagged_job(fleet: Fleet) -> Flagged:
+    """Return the findings of a job, by the job's gain, with its verdict and advice.
+
+    A line has a row per rank and step, with the columns of `Fleet.to_frame()`.
+    """
+    story, rows = story_of(fleet), _rows(fleet)
+    conclusion = (story.verdict, story.reason, story.summary, *story.then)
+    return Flagged(
+        tool=TOOL,
+        path=next(headline(fleet), ""),
+        lines=tuple(_line(text, fleet, rows.get(text.of.id, ())) for text in finding_texts(fleet)),
+        columns=tuple(JOB_COLUMNS),
+        rows=tuple(rows.get("", ())),
+        passed=NOTHING,
+        closing=conclusion,
+        output=sentences(*conclusion, *fleet.notes),
+        notifications=tuple(("warning", sentence) for sentence in _incomplete(fleet, story.missing)),
     )
 
 
-def _sentences(story: FleetStory) -> FleetSaid:
-    return FleetSaid(
-        verdict=story.verdict,
-        reason=story.reason,
-        summary=story.summary,
-        holders=story.holders,
-        remedies=tuple(
-            JobRemedyDocument(holder.of.id, holder.saves, holder.doubt, holder.on) for holder in story.remedies
-        ),
-        then=story.then,
-        single_traces_get_wrong=story.wrong,
-        missing=story.missing,
+def _rows(fleet: Fleet) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return the rows of a job by the finding's id; those of ranks without findings under an empty one."""
+    rows: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in fleet_rows(fleet):
+        rows[row.get("id", "")].append(row)
+    return rows
+
+
+def _line(text: JobFindingText, fleet: Fleet, rows: Sequence[Mapping[str, Any]]) -> FlaggedLine:
+    f, first = text.of, text.of.first
+    gain = "" if f.gain_us is None else f"Removed on all its ranks, the job's step is {text.saves} shorter"
+    doubt = f" ({text.doubt})" if gain and text.doubt else ""
+    cost = f"{first.title} {text.on}: waits {text.waits}, {times(first.per_step)}"
+    message = sentences(f"Waits {text.waits}, {text.often}, {text.on}", f"{gain}{doubt}", text.wrong, first.fix)
+    function = first.source.function if first.source else ""
+    op = first.op or first.call
+    return FlaggedLine(
+        rule=first.rule,
+        severity=_severity(f, step_us(fleet)),
+        title=first.title,
+        message=message,
+        place=place_of(first.source),
+        summary=f"{first.title}: {message}",
+        inside=(" > ".join(first.scope) or function or op, "member" if first.scope or not function else "function"),
+        fingerprints={"syncscanFindingId/v1": f.id},
+        figures=_figures(f),
+        name=f"{op} {text.on} [{f.id}]",
+        group=(first.source.file if first.source else "") or " > ".join(first.scope) or "syncscan",
+        took_us=f.wait_us,
+        cost=cost,
+        details=(text.where, f"{gain}{doubt}", text.wrong, f"instead: {first.fix}"),
+        rows=tuple(rows),
     )
+
+
+def _severity(f: JobFinding, step: float) -> Severity:
+    if f.first.intended:
+        return Severity.INFO
+    return Severity.of_share(f.gain_us / step) if f.gain_us is not None and step else Severity.LOW
+
+
+def _figures(f: JobFinding) -> dict[str, Any]:
+    figures = {
+        "cause": f.first.cause.value,
+        "phase": f.first.phase.value,
+        "ranks": list(f.ranks),
+        "per_step": f.first.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+        "alone_us": f.alone_us,
+        "job_gain_us": f.gain_us,
+        "job_gain_range_us": f.range_us,
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _incomplete(fleet: Fleet, missing: str) -> tuple[str, ...]:
+    left_out = (f"{path}: {reason}" for path, reason in unread(fleet))
+    return tuple(sentence for sentence in (missing, *left_out, *fleet.notes) if sentence)

@@ -71,7 +71,7 @@ def _form(form: str, output: str | None) -> str:
 def _render(fleet: Fleet, form: str, output: str | None) -> str:
     from syncscan.fleet import document
     from syncscan.fleet import report as fleet_report
-    from syncscan.fleet.flagged_job import flagged_job
+    from syncscan.fleet.document import flagged_job
     from syncscan.report import csv, github, junit, page, sarif
 
     if form in ("text", "markdown"):

@@ -13,7 +13,7 @@ from statistics import mean
 import msgspec
 
 from syncscan.fleet.lateness import CollectiveArrivals
-from syncscan.fleet.members import Members
+from syncscan.fleet.matching import Members
 from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrate import MIN_SCALE, ScaledTime, scales
@@ -31,13 +31,6 @@ MANY_NODES = 20_000
 """Nodes in all programs beyond which only some ranks are replayed: a replay of all would take a second or more."""
 LATEST = 16
 """Latest ranks of each kind that are replayed for such a job, besides those that were last at any collective."""
-
-
-class JobGain(msgspec.Struct, frozen=True):
-    """Gain of the job, µs per step."""
-
-    gain_us: float
-    range_us: tuple[float, float]
 
 
 class JobProjector:
@@ -77,10 +70,10 @@ class JobProjector:
     def baseline_us(self) -> float:
         return self.before * self.unit
 
-    def gain(self, removed: Mapping[int, frozenset[int]]) -> JobGain:
-        """Return the gain without these findings: their numbers by rank index."""
+    def gain(self, removed: Mapping[int, frozenset[int]]) -> tuple[float, tuple[float, float]]:
+        """Return the gain without these findings, and its range, µs per step: their numbers by rank index."""
         if not self.before:
-            return JobGain(0.0, (0.0, 0.0))
+            return 0.0, (0.0, 0.0)
         numbers = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
         removal, whole = JobRemoval(numbers), JobRemoval(numbers, whole=True)
         ratio = self._ratio(removal)
@@ -88,7 +81,7 @@ class JobProjector:
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = 1.0 - max(ratios) - extra, 1.0 - min(ratios) + extra
         step_us = self.baseline_us
-        return JobGain(max(0.0, 1.0 - ratio) * step_us, (max(0.0, low) * step_us, high * step_us))
+        return max(0.0, 1.0 - ratio) * step_us, (max(0.0, low) * step_us, high * step_us)
 
     def _ratio(self, removal: JobRemoval) -> float:
         return period(self.job, self.scales, removal) / self.before

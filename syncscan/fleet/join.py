@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from msgspec.structs import replace
+
 from syncscan.fleet.job_gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
@@ -16,8 +18,7 @@ from syncscan.fleet.lateness import (
     match_arrivals,
     waited_ns,
 )
-from syncscan.fleet.matched_collectives import MatchedCollectives, RankClocks, clocks_of, match_collectives
-from syncscan.fleet.members import Members, members_of
+from syncscan.fleet.matching import Members, RankClocks, clocks_of, match_collectives, members_of
 from syncscan.model.finding import Cause, FindingFacts
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
 from syncscan.model.rank import RankAnalysis
@@ -29,9 +30,9 @@ REPLAYED, REPLAYED_OF_MANY = 100, 12
 def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
     """Join the ranks of one job; a UsageError where they aren't of one job, of the same steps, of one capture."""
     members = members_of(ranks)
-    collectives = match_collectives(members)
-    clocks = clocks_of(members, collectives.matched)
-    all_arrivals = match_arrivals(members, collectives.matched, clocks)
+    matched, unmatched = match_collectives(members)
+    clocks = clocks_of(members, matched)
+    all_arrivals = match_arrivals(members, matched, clocks)
     all_lateness = lateness_by_step(all_arrivals)
     observed_us = median(member.of.observed_us for member in members.ranks)
     timed = [member.of.unprofiled_us for member in members.ranks if member.of.unprofiled_us]
@@ -40,7 +41,9 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
     projector = JobProjector(members, all_arrivals, unprofiled_us) if replayable else None
     findings = _findings(members, projector)
     removable = _removable(members, {f.id for f in findings})
-    together = projector.gain(removable) if projector and findings else None
+    gain_us, range_us = None, None
+    if projector:
+        gain_us, range_us = projector.gain(removable) if findings else (0.0, (0.0, 0.0))
     return Fleet(
         ranks=_ranks(members, clocks, all_arrivals, all_lateness),
         world_size=members.world_size,
@@ -53,11 +56,11 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
         path=critical_path(members, all_arrivals, clocks),
         findings=findings,
         baseline_us=projector.baseline_us if projector else None,
-        recoverable_us=together.gain_us if together else 0.0 if projector else None,
-        recoverable_range_us=together.range_us if together else (0.0, 0.0) if projector else None,
-        matched=len(collectives.matched),
-        unmatched=collectives.unmatched,
-        notes=tuple(_notes(members, collectives, clocks, findings, projector)),
+        recoverable_us=gain_us,
+        recoverable_range_us=range_us,
+        matched=len(matched),
+        unmatched=unmatched,
+        notes=tuple(_notes(members, len(matched), unmatched, clocks, findings, projector)),
     )
 
 
@@ -72,8 +75,11 @@ def _ranks(
         holds[rank] += one.late_ns
     waits, steps = waited_ns(all_arrivals), 1e3 * max(1, len(members.steps))
     return tuple(
-        JobRank(
-            m.number, m.of, m.numbered_from, clocks.corrected[rank], holds[rank] / steps, waits.get(rank, 0.0) / steps
+        replace(
+            m,
+            clock_ns=clocks.corrected[rank],
+            holds_us=holds[rank] / steps,
+            waits_us=waits.get(rank, 0.0) / steps,
         )
         for rank, m in enumerate(members.ranks)
     )
@@ -95,15 +101,15 @@ def _findings(members: Members, projector: JobProjector | None) -> tuple[JobFind
 
 def _finding(members: Members, by_rank: Mapping[int, FindingFacts], projector: JobProjector | None) -> JobFinding:
     first = by_rank[min(by_rank)]
-    gain = projector.gain(_removable(members, {first.id})) if projector else None
+    gain_us, range_us = projector.gain(_removable(members, {first.id})) if projector else (None, None)
     return JobFinding(
         first=first,
         ranks=tuple(members.ranks[place].number for place in sorted(by_rank)),
         wait_us=_most(f.wait_us for f in by_rank.values()),
         bubble_us=_most(f.bubble_us for f in by_rank.values()),
         alone_us=_most(f.recoverable_us for f in by_rank.values()),
-        gain_us=gain.gain_us if gain else None,
-        range_us=gain.range_us if gain else None,
+        gain_us=gain_us,
+        range_us=range_us,
     )
 
 
@@ -121,17 +127,18 @@ def _removable(members: Members, ids: set[str]) -> dict[int, frozenset[int]]:
 
 def _notes(
     members: Members,
-    collectives: MatchedCollectives,
+    matched: int,
+    unmatched: int,
     clocks: RankClocks,
     findings: Sequence[JobFinding],
     projector: JobProjector | None,
 ) -> list[str]:
     notes = []
-    if not collectives.matched:
+    if not matched:
         notes.append("No collective is in the traces of all its ranks, so it is unknown which rank waits for which.")
-    if members.missing or (collectives.unmatched and collectives.matched):
+    if members.missing or (unmatched and matched):
         notes.append(
-            f"{collectives.unmatched} collectives are missing in a rank's trace: they keep their recorded duration, "
+            f"{unmatched} collectives are missing in a rank's trace: they keep their recorded duration, "
             "even if that rank would arrive earlier."
         )
     if clocks.unaligned and len(members.ranks) > 1:

@@ -13,8 +13,7 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.matched_collectives import JobCollective, RankClocks, collective_of
-from syncscan.fleet.members import Members
+from syncscan.fleet.matching import JobCollective, Members, RankClocks, collective_of
 from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY

@@ -1,18 +1,17 @@
-"""List the traces of a job, given as a folder, a glob or a URL."""
+"""List the traces of a job, given as a folder, a glob or a URL of a storage."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from syncscan.errors import TraceNotFound, TraceUnreadable
-from syncscan.fleet import remote
+from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, TraceUnreadable, installing
 from syncscan.load import (
     ByteStream,
     in_memory,
@@ -26,6 +25,46 @@ from syncscan.load import (
 from syncscan.load import find as find_in_folder
 from syncscan.load.folder import PEEK
 from syncscan.load.redaction import redacted
+from syncscan.load.unpack import reason
+
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
+
+
+def is_remote(place: str) -> bool:
+    """Return whether a place is a URL that fsspec opens."""
+    return _REMOTE.match(place) is not None
+
+
+def opened(url: str) -> tuple[Any, str, Callable[[str], str]]:
+    """Open the storage that a URL names with fsspec; return it, the path in it, and what makes a path a URL again.
+
+    Its credentials come from where its own client looks for them, the environment first.
+    """
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtra(f"{redacted(url)} needs fsspec.", installing("remote")) from None
+    try:
+        storage, path = url_to_fs(url)
+    except ImportError as e:
+        raise MissingExtra(f"{redacted(url)}: {reason(e)}.", "Install the package that fsspec asks for.") from None
+    except Exception as e:  # a storage's own client raises whatever it likes
+        raise failed(url, e) from None
+    before, separator, behind = url.rpartition(str(path))
+    if not separator:  # of a local file's URL the storage knows the whole path
+        before, behind = str(storage.unstrip_protocol(path)).removesuffix(str(path)), ""
+    after = behind.lstrip("/")
+    return storage, str(path), lambda other: f"{before}{other}{after}"
+
+
+def failed(url: str, error: Exception) -> SyncscanError:
+    """Return the error to raise for an error of a storage's client."""
+    if isinstance(error, SyncscanError):
+        return error
+    if isinstance(error, FileNotFoundError):
+        return TraceNotFound(f"{redacted(url)} doesn't exist.", "Check the address.")
+    return TraceUnreadable(f"{redacted(url)} can't be read: {reason(error)}.", "Check the address and your access.")
+
 
 _MAGIC = re.compile(r"[*?\[]")
 _AT_ONCE = 64
@@ -41,7 +80,7 @@ def find(location: str | os.PathLike[str]) -> list[str]:
     the same rules: other JSON files that match it are ignored.
     """
     place = os.fspath(location)
-    if remote.is_remote(place):
+    if is_remote(place):
         return _find_at(place)
     if os.path.lexists(place) or not _MAGIC.search(place):
         return [rank for path in find_in_folder(place) for rank in ranks_in(path)]
@@ -51,23 +90,23 @@ def find(location: str | os.PathLike[str]) -> list[str]:
 
 def _find_at(url: str) -> list[str]:
     """Return the traces at a URL: listed once, with the first bytes of candidates read together."""
-    storage, address = remote.opened(url)
+    storage, path, url_of = opened(url)
     try:
         storage.invalidate_cache()
-        if _MAGIC.search(address.path):
-            return _traces_of(storage, address, storage.glob(address.path)) or _nothing(url)
-        if not storage.isdir(address.path):
+        if _MAGIC.search(path):
+            return _traces_of(storage, url_of, storage.glob(path)) or _nothing(url)
+        if not storage.isdir(path):
             return [url]
-        inside = storage.find(address.path)
+        inside = storage.find(path)
     except Exception as e:  # a storage's own client raises whatever it likes
-        raise remote.failed(url, e) from None
-    direct = [name for name in inside if str(PurePosixPath(name).parent) == str(PurePosixPath(address.path))]
-    return _traces_of(storage, address, direct) or _traces_of(storage, address, inside) or _nothing(url)
+        raise failed(url, e) from None
+    direct = [name for name in inside if str(PurePosixPath(name).parent) == str(PurePosixPath(path))]
+    return _traces_of(storage, url_of, direct) or _traces_of(storage, url_of, inside) or _nothing(url)
 
 
-def _traces_of(storage: Any, address: remote.Address, names: Iterable[str]) -> list[str]:
+def _traces_of(storage: Any, url_of: Callable[[str], str], names: Iterable[str]) -> list[str]:
     files = [name for name in names if named_as_trace(PurePosixPath(name).name)]
-    return [address.of(name) for name in _one_kind(files, _begins(storage, files))]
+    return [url_of(name) for name in _one_kind(files, _begins(storage, files))]
 
 
 def _begins(storage: Any, files: list[str]) -> Iterator[tuple[str, Any]]:

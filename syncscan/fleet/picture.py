@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-
-import msgspec
+from typing import Any
 
 from syncscan.model.fleet import Fleet, JobRank, LateCause, Lateness
 from syncscan.report.fleet_story import SHORT_CAUSES
@@ -41,67 +40,8 @@ LOW = 13
 """Row height for more rows."""
 
 
-class StepCell(msgspec.Struct, frozen=True):
-    """A step of a row's ranks."""
-
-    x: float
-    width: float
-    cause: str
-    """Cause of the lateness; empty where no rank of the row is late."""
-    strength: float
-    """Lateness as a fraction of the latest cell's."""
-    said: str
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One rank, or consecutive ranks."""
-
-    label: str
-    alone: bool
-    said: str
-    cells: tuple[StepCell, ...]
-
-
-class Leg(msgspec.Struct, frozen=True):
-    """A part of the critical path within one row."""
-
-    row: int
-    x: float
-    end: float
-    said: str
-
-
-class FleetPicture(msgspec.Struct, frozen=True):
-    """Rows from the top, a column per step, and path legs ordered by time."""
-
-    rows: tuple[Row, ...]
-    legs: tuple[Leg, ...]
-    steps: tuple[tuple[float, str], ...]
-    """Begin and number of each drawn step's column."""
-    note: str
-    """Sentences on the parts that aren't drawn; empty where everything is."""
-
-
-def markup(fleet: Fleet, drawn: FleetPicture) -> str:
+def markup(fleet: Fleet, picture: dict[str, Any]) -> str:
     """Return the picture for a page: its rows, the critical path as one line from row to row, and a table."""
-    height = next((tall for most, tall in _HEIGHTS if len(drawn.rows) <= most), LOW)
-    legs = [
-        {"x": leg.x, "end": leg.end, "y": (leg.row + 0.5) * height, "said": shown(leg.said, 200)} for leg in drawn.legs
-    ]
-    picture = {
-        "rows": drawn.rows,
-        "row": height,
-        "label": LABEL if all(row.alone for row in drawn.rows) else LABEL_IN_RUN,
-        "width": WIDTH,
-        "height": height * len(drawn.rows),
-        "legs": legs,
-        "path": " ".join(
-            f"{'M' if number == 0 else 'L'}{leg['x']} {leg['y']} L{leg['end']} {leg['y']}"
-            for number, leg in enumerate(legs)
-        ),
-        "steps": drawn.steps,
-        "note": drawn.note,
-    }
     return template("fleet_picture.html.j2").render(
         picture=picture,
         causes=[(cause.value, SHORT_CAUSES[cause]) for cause in LateCause],
@@ -110,18 +50,27 @@ def markup(fleet: Fleet, drawn: FleetPicture) -> str:
     )
 
 
-def picture_of(fleet: Fleet) -> FleetPicture | None:
+def picture_of(fleet: Fleet) -> dict[str, Any] | None:
+    """Return rows from the top, a column per step, and the critical path's legs by time, as the template draws them."""
     if not fleet.ranks or not fleet.steps:
         return None
     steps, groups = _choose_steps(fleet), _groups(fleet)
+    height = next((tall for most, tall in _HEIGHTS if len(groups) <= most), LOW)
     canvas = _Canvas(fleet, steps)
     place = {rank.number: row for row, group in enumerate(groups) for rank in group}
-    return FleetPicture(
-        rows=tuple(canvas.row(group) for group in groups),
-        legs=tuple(canvas.legs(place)),
-        steps=tuple((canvas.column(step), str(step)) for step in steps),
-        note=_note(fleet, steps, groups),
-    )
+    legs = list(canvas.legs(place, height))
+    ends = (f"{leg['x']} {leg['y']} L{leg['end']} {leg['y']}" for leg in legs)
+    return {
+        "rows": [canvas.row(group) for group in groups],
+        "row": height,
+        "label": LABEL if all(len(group) == 1 for group in groups) else LABEL_IN_RUN,
+        "width": WIDTH,
+        "height": height * len(groups),
+        "legs": legs,
+        "path": " ".join(f"{'L' if number else 'M'}{line}" for number, line in enumerate(ends)),
+        "steps": [(canvas.column(step), str(step)) for step in steps],
+        "note": _note(fleet, steps, groups),
+    }
 
 
 def _choose_steps(fleet: Fleet) -> tuple[int, ...]:
@@ -161,22 +110,28 @@ class _Canvas:
     def column(self, step: int) -> float:
         return round(self.place[step] * self.width, 2)
 
-    def row(self, ranks: Sequence[JobRank]) -> Row:
+    def row(self, ranks: Sequence[JobRank]) -> dict[str, Any]:
         first, last = ranks[0].number, ranks[-1].number
         label = str(first) if first == last else f"{first}-{last}"
         which = f"rank {label}:" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}, at most:"
         holds, waits = max(rank.holds_us for rank in ranks), max(rank.waits_us for rank in ranks)
         sentence = f"{which} delays others by {duration(holds)} per step, waits {duration(waits)} for others"
-        return Row(label, len(ranks) == 1, sentence, tuple(self._cell(ranks, step) for step in self.steps))
+        return {"label": label, "said": sentence, "cells": [self._cell(ranks, step) for step in self.steps]}
 
-    def _cell(self, ranks: Sequence[JobRank], step: int) -> StepCell:
+    def _cell(self, ranks: Sequence[JobRank], step: int) -> dict[str, Any]:
+        """Return a step of a row's ranks: its latest cause, and its lateness as a fraction of the latest cell's."""
         late = [entry for rank in ranks for entry in self.late[rank.number, step]]
         latest = max(late, key=lambda entry: entry.late_us, default=None)
         strength = FAINTEST + (1 - FAINTEST) * latest.late_us / self.most if latest else 0.0
-        cause = latest.cause.value if latest else ""
-        return StepCell(self.column(step), round(self.width, 2), cause, round(strength, 3), _sentence(step, latest))
+        return {
+            "x": self.column(step),
+            "width": round(self.width, 2),
+            "cause": latest.cause.value if latest else "",
+            "strength": round(strength, 3),
+            "said": _sentence(step, latest),
+        }
 
-    def legs(self, place: dict[int, int]) -> Iterator[Leg]:
+    def legs(self, place: dict[int, int], height: int) -> Iterator[dict[str, Any]]:
         """Yield the path, scaled to each step's column; consecutive parts in one row are one leg."""
         wanted = [s for s in self.fleet.path if s.step in self.place and s.rank in place][:SEGMENTS]
         for step, of_step in groupby(wanted, key=lambda s: s.step):
@@ -188,8 +143,8 @@ class _Canvas:
                 x, until = ((us - begin) * scale for us in (parts[0].begin_us, parts[-1].end_us))
                 to = f" up to {parts[-1].collective}" if parts[-1].collective else ""
                 sentence = f"step {step}: rank {rank}, {duration(parts[-1].end_us - parts[0].begin_us)}{to}"
-                left = self.column(step)
-                yield Leg(place[rank], round(left + max(x, 0.0), 2), round(left + max(until, 0.0), 2), sentence)
+                left, right = (round(self.column(step) + max(at, 0.0), 2) for at in (x, until))
+                yield {"x": left, "end": right, "y": (place[rank] + 0.5) * height, "said": shown(sentence, 200)}
 
 
 def _sentence(step: int, late: Lateness | None) -> str:

@@ -25,7 +25,17 @@ from syncscan.report.blocks import (
     strong,
     to_do,
 )  # fmt: skip
-from syncscan.report.fleet_story import SHORT_CAUSES, FleetStory, HolderText, JobFindingText, figure, story_of
+from syncscan.report.fleet_story import (
+    SHORT_CAUSES,
+    HolderText,
+    JobFindingText,
+    figure,
+    finding_texts,
+    gaining,
+    headline,
+    story_of,
+    unread,
+)
 from syncscan.report.phrases import places
 from syncscan.report.units import duration
 
@@ -51,31 +61,31 @@ trace alone suggests it could gain."""
 
 
 def blocks(fleet: Fleet) -> Iterator[Block]:
-    story = story_of(fleet)
+    story, findings = story_of(fleet), finding_texts(fleet)
     yield Heading(f"{story.verdict}.", 1)
-    yield Sentence(" · ".join(story.headline), "dim")
+    yield Sentence(" · ".join(headline(fleet)), "dim")
     yield Sentence(story.reason)
     if story.missing:
         yield Sentence((Span("! ", "warn"), story.missing))
     yield Sentence(story.summary)
     yield from map(to_do, story.then)
-    if story.remedies:
+    if remedies := gaining(findings, fleet):
         yield Heading("What to change, by the gain of the whole job")
-        yield Items(tuple(_remedy(number, t) for number, t in enumerate(story.remedies, 1)), WORST)
+        yield Items(tuple(_remedy(number, t) for number, t in enumerate(remedies, 1)), WORST)
     if picture := fleet_picture.picture_of(fleet):
         draw = partial(fleet_picture.markup, fleet, picture)
         yield Figure("Late ranks, step by step", draw, ("fleet.css",))
     yield from _all_ranks(fleet, story.holders)
-    yield from _findings(story)
-    if story.wrong:
+    yield from _findings(findings)
+    if story.single_traces_get_wrong:
         yield Heading("What a single rank's trace gets wrong")
-        yield Items(tuple(map(Item, story.wrong)), SHOWN)
-    if story.unread:
+        yield Items(tuple(map(Item, story.single_traces_get_wrong)), SHOWN)
+    if fleet.unread:
         yield Heading("Traces left out")
-        yield Items(tuple(Item((code(path), f": {reason}")) for path, reason in story.unread), SHOWN)
-    if story.notes:
+        yield Items(tuple(Item((code(path), f": {reason}")) for path, reason in unread(fleet)), SHOWN)
+    if fleet.notes:
         yield Heading("Notes")
-        yield Items(tuple(map(Item, story.notes)))
+        yield Items(tuple(map(Item, fleet.notes)))
     if fleet.ranks:
         yield Sentence(("Next: ", command(_next(fleet, story.holders))))
 
@@ -94,16 +104,16 @@ def _remedy(number: int, t: JobFindingText) -> Item:
     return Item((strong(t.saves), f" ({gain})" if gain else "", f", {t.on}: {what}"), mark=Span(f"{number}."))
 
 
-def _findings(story: FleetStory) -> Iterator[Block]:
-    if not story.findings:
+def _findings(findings: Sequence[JobFindingText]) -> Iterator[Block]:
+    if not findings:
         return
     yield Heading("Syncs of all ranks, by the gain of the whole job")
     columns = (
         *(GridColumn(name, right=True) for name in ("gains\nthe job", "waits", "idle\nafter")),
         GridColumn("what; ranks, rule, where, range"),
     )
-    yield Grid(columns, tuple(map(_finding, story.findings)), SHOWN)
-    fixes = dict.fromkeys((t.of.first.rule, t.of.first.fix) for t in story.findings)
+    yield Grid(columns, tuple(map(_finding, findings)), SHOWN)
+    fixes = dict.fromkeys((t.of.first.rule, t.of.first.fix) for t in findings)
     yield Heading("What to write instead (for details: syncscan explain RULE)")
     yield Items(tuple(Item((code(rule), f": {fix}")) for rule, fix in fixes), WORST)
 

@@ -74,48 +74,61 @@ class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
     """The claim of a single rank's trace; empty where that lies in the range."""
 
 
-class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
-    """The report on a job, in the order in which it is read."""
+class JobRemedy(msgspec.Struct, frozen=True):
+    """A sync to remove on all its ranks."""
 
-    headline: tuple[str, ...]
+    id: str
+    saves: str
+    range: str
+    on: str
+
+
+class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
+    """The sentences of every report on a job, in the order in which they are read; JSON has them as they are."""
+
     verdict: str
     """Who delays the job, without a full stop."""
     reason: str
-    holders: tuple[HolderText, ...]
     summary: str
     """How many places wait, and how much shorter the job's step would be without them."""
-    remedies: tuple[JobFindingText, ...]
+    holders: tuple[HolderText, ...]
+    remedies: tuple[JobRemedy, ...]
     """Syncs whose removal gains the job something measurable, largest first."""
     then: tuple[str, ...]
     """Further advice, on ranks that are late for other reasons than syncs."""
-    wrong: tuple[str, ...]
+    single_traces_get_wrong: tuple[str, ...]
     """Errors of single-rank traces, one sentence each, largest first."""
-    findings: tuple[JobFindingText, ...]
     missing: str
-    unread: tuple[tuple[str, str], ...]
-    """Path of each unreadable trace, and why."""
-    notes: tuple[str, ...]
 
 
 def story_of(fleet: Fleet) -> FleetStory:
     """Return the story of a job; fields that can't be determined are empty."""
-    holders = tuple(_holders(fleet))
-    findings = tuple(_finding(f, fleet) for f in fleet.findings)
-    gaining = tuple(t for t in findings if _gains(t.of, fleet))
+    holders, findings = tuple(_holders(fleet)), finding_texts(fleet)
+    remedies = tuple(JobRemedy(t.of.id, t.saves, t.doubt, t.on) for t in gaining(findings, fleet))
     return FleetStory(
-        headline=tuple(_headline(fleet)),
         verdict=_verdict(fleet, holders),
         reason=_reason(fleet, holders),
-        holders=holders,
         summary=_summary(fleet),
-        remedies=gaining,
-        then=tuple(_then(fleet, holders, gaining)),
-        wrong=tuple(_all_wrong(findings)),
-        findings=findings,
+        holders=holders,
+        remedies=remedies,
+        then=tuple(_then(fleet, holders, bool(remedies))),
+        single_traces_get_wrong=tuple(_all_wrong(findings)),
         missing=_missing(fleet),
-        unread=tuple((trace.path, trace.reason.removeprefix(f"{trace.path}: ")) for trace in fleet.unread),
-        notes=fleet.notes,
     )
+
+
+def finding_texts(fleet: Fleet) -> tuple[JobFindingText, ...]:
+    return tuple(_finding(f, fleet) for f in fleet.findings)
+
+
+def gaining(findings: Iterable[JobFindingText], fleet: Fleet) -> list[JobFindingText]:
+    """Return the findings whose removal gains the job something measurable."""
+    return [t for t in findings if t.of.gain_us is not None and measurable(t.of.gain_us, step_us(fleet))]
+
+
+def unread(fleet: Fleet) -> list[tuple[str, str]]:
+    """Return the path of each unreadable trace, and why."""
+    return [(trace.path, trace.reason.removeprefix(f"{trace.path}: ")) for trace in fleet.unread]
 
 
 def step_us(fleet: Fleet) -> float:
@@ -150,7 +163,7 @@ def runs(numbers: Iterable[int]) -> list[str]:
 # who delays the job
 
 
-def _headline(fleet: Fleet) -> Iterator[str]:
+def headline(fleet: Fleet) -> Iterator[str]:
     if folder := _folder([r.of.path for r in fleet.ranks]):
         yield folder
     count = len(fleet.ranks)
@@ -278,18 +291,14 @@ def _shorter(us: float, limits: tuple[float, float] | None, step: float) -> str:
     return f"{within(us, limits)} shorter ({percent(us, step)}{f'; {doubt}' if doubt else ''})"
 
 
-def _gains(f: JobFinding, fleet: Fleet) -> bool:
-    return f.gain_us is not None and measurable(f.gain_us, step_us(fleet))
-
-
-def _then(fleet: Fleet, holders: Sequence[HolderText], gaining: Sequence[JobFindingText]) -> Iterator[str]:
+def _then(fleet: Fleet, holders: Sequence[HolderText], gains: bool) -> Iterator[str]:
     for holder in holders[:RUNS]:
         if _doubted(fleet, holder):
             stretch = f"the profiler makes this step {fleet.stretch:.1f} times as long"
             yield f"Rank {holder.rank}'s host takes longer, but {stretch}: without it, another rank may be the last."
         elif holder.cause in _REMEDIES and 2 * holder.steps >= len(fleet.steps):
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
-    if fleet.findings and fleet.replayed and not gaining:
+    if fleet.findings and fleet.replayed and not gains:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
         yield (
             "Removing a single sync gains the job nothing; only removing all of them does."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncscan import api
-from syncscan.fleet.rank import rank_of
+from syncscan.fleet.worker import rank_of
 from syncscan.model.rank import RankAnalysis
 from tests.builder import TraceBuilder
 

@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 from msgspec.structs import replace
 
-from syncscan.fleet.flagged_job import flagged_job
+from syncscan.fleet.document import flagged_job
 from syncscan.model.finding import Severity
 from syncscan.model.fleet import Fleet
 from syncscan.report import csv, github, junit, sarif

@@ -9,7 +9,7 @@ from statistics import mode
 import pytest
 
 from syncscan.fleet.join import join
-from syncscan.fleet.rank import read_rank
+from syncscan.fleet.worker import read_rank
 from syncscan.model.fleet import Fleet, LateCause
 
 JOBS = Path(__file__).parents[2] / "sample_traces/jobs"

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from syncscan.fleet import document as fleet_json
 from syncscan.fleet import report as fleet_report
-from syncscan.fleet.flagged_job import flagged_job
+from syncscan.fleet.document import flagged_job
 from syncscan.fleet.picture import OUT, picture_of
 from syncscan.model.fleet import Fleet, LateCause, Lateness
 from syncscan.report import csv, markup, page, terminal
-from syncscan.report.fleet_story import rank_phrase, story_of
+from syncscan.report.fleet_story import finding_texts, gaining, rank_phrase, story_of
 from tests.each import each
 from tests.fleet.example import damaged, even, hostile, job
 from tests.report.example import HOSTILE
@@ -81,10 +81,10 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
     story = story_of(job())
     assert story.verdict == "Rank 0 delays the job by 700 µs per step (7%)"
     assert story.reason.endswith("idle after a sync, .item() waits for a number (train.py:52).")
-    assert [(t.saves, t.share, t.doubt, t.on) for t in story.remedies] == [
+    assert [(t.saves, t.share, t.doubt, t.on) for t in gaining(finding_texts(job()), job())] == [
         ("700 µs", "7%", "600 to 800 µs", "only on rank 0")
     ]
-    assert story.wrong == (
+    assert story.single_traces_get_wrong == (
         "nonzero waits to learn a size (train.py:60): one trace alone projects 1.20 ms, the job gains less than 1%.",
     )
 
@@ -172,7 +172,13 @@ def test_all_formats_tell_the_same() -> None:
         "json": fleet_json.render(fleet),
     }
     for name, text in shown.items():
-        messages = [story.verdict, story.summary, "only on rank 0", story.wrong[0][:-1], story.missing]
+        messages = [
+            story.verdict,
+            story.summary,
+            "only on rank 0",
+            story.single_traces_get_wrong[0][:-1],
+            story.missing,
+        ]
         assert [s for s in messages if s not in text] == [], name
         assert "is cut off in its first event" in text, name
 
@@ -184,9 +190,9 @@ def test_of_many_ranks_those_that_stand_out_have_a_row_each() -> None:
     late = tuple(Lateness(step, rank, 100.0 + rank, LateCause.KERNELS) for step in range(4) for rank in odd)
     picture = picture_of(replace(fleet, lateness=late))
     assert picture is not None
-    alone = [row.label for row in picture.rows if row.alone]
+    alone = [row["label"] for row in picture["rows"] if "-" not in row["label"]]
     assert alone == [str(rank) for rank in odd][-OUT:]
-    assert len(picture.rows) <= 2 * OUT + 1
+    assert len(picture["rows"]) <= 2 * OUT + 1
     assert len(render_page(replace(fleet, lateness=late))) < 200_000
 
 
@@ -194,8 +200,8 @@ def test_the_path_goes_through_each_step_s_column() -> None:
     """The path crosses each column from left to right, on the row of the rank that worked."""
     picture = picture_of(job(3, 2, late=1))
     assert picture is not None
-    assert [x for x, _ in picture.steps] == [0.0, 500.0]
-    assert [(leg.row, leg.x, leg.end) for leg in picture.legs] == [
+    assert [x for x, _ in picture["steps"]] == [0.0, 500.0]
+    assert [(leg["y"] // picture["row"], leg["x"], leg["end"]) for leg in picture["legs"]] == [
         (1, 0.0, 300.0), (2, 300.0, 500.0), (1, 500.0, 800.0), (2, 800.0, 1000.0)
     ]  # fmt: skip
 

@@ -13,7 +13,7 @@ import pytest
 from syncscan import api, gate
 from syncscan.fleet import document as fleet_json
 from syncscan.fleet.join import join
-from syncscan.fleet.rank import read_rank
+from syncscan.fleet.worker import read_rank
 from syncscan.gate import baseline, check_document, diff_document
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.proof import document as proof_json
