@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from syncscan.capture.unseen import unseen
+from syncscan.capture.torch_hooks import unseen
 
 IMPORTED = (
     "torch._dynamo",

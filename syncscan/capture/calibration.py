@@ -9,7 +9,9 @@ constant while after its launch), and where a sync makes them equal. The host's 
 
 from __future__ import annotations
 
+import gc
 import itertools
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -73,3 +75,19 @@ def _distances(events: Sequence[Any]) -> tuple[float, ...]:
         return tuple(float(a.elapsed_time(b)) * 1e3 for a, b in itertools.pairwise(events))
     except (RuntimeError, ValueError):
         return ()
+
+
+def prefetched() -> int:
+    """Return how many batches loader workers have ready for a program that was paused.
+
+    They continue to fill their queues while it is paused, so that its first steps afterwards don't wait for them.
+    """
+    loader = sys.modules.get("torch.utils.data.dataloader")
+    kind = getattr(loader, "_MultiProcessingDataLoaderIter", None)
+    if kind is None:
+        return 0
+    return max((_queue(o) for o in gc.get_objects() if issubclass(type(o), kind)), default=0)
+
+
+def _queue(loader: Any) -> int:
+    return int(getattr(loader, "_prefetch_factor", None) or 2) * int(getattr(loader, "_num_workers", 0))

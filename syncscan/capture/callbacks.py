@@ -11,9 +11,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from syncscan.capture.torch_hooks import Function, replaced
 
 SYMBOL = "_ZN3c104impl8GPUTrace9haveStateE"
 """`c10::impl::GPUTrace::haveState`, as compilers for Linux and macOS mangle it."""
@@ -76,3 +79,28 @@ def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str
                 lists[what].remove(function)
 
     return stop
+
+
+CALLS = (
+    ("torch._C", "_cuda_emptyCache"),
+    ("torch._C", "_xpu_emptyCache"),
+    ("torch._VF", "unique_dim"),
+    ("torch.Tensor", "coalesce"),
+)
+"""Module or class, and name: `empty_cache()`, `torch.unique(x, dim=…)`, `Tensor.coalesce()`."""
+
+
+def watch_calls(note: Callable[[int, int], None]) -> Callable[[], None]:
+    """Call `note(begin, end)` (epoch ns) after each of `CALLS`; return a function that stops it."""
+
+    def timed(original: Function) -> Function:
+        def noted(*arguments: object, **keywords: object) -> object:
+            begin = time.time_ns()
+            try:
+                return original(*arguments, **keywords)
+            finally:
+                note(begin, time.time_ns())
+
+        return noted
+
+    return replaced((path, name, timed) for path, name in CALLS)

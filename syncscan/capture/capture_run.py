@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from msgspec.structs import replace
 
 from syncscan.capture import cycle_recorder, device, lines, write
 from syncscan.capture.calibration import StepTimer
-from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
-from syncscan.capture.plan import Plan, StepPurpose
-from syncscan.capture.program_words import program_words
+from syncscan.capture.cycle_recorder import CycleRecorder
+from syncscan.capture.plan import CaptureOrder, StepPurpose
+from syncscan.capture.program import program_words
 from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.sampling import Sampling
 from syncscan.capture.ticks import NotSampled, Row
@@ -28,17 +27,6 @@ UNEVEN, LOOK = 0.15, 14
 """Spread of the timed steps' middle half, as a fraction of a step, from which this many more steps are left alone
 before the first cycle, so that a period of up to eight shows."""
 OTHER_PROFILER = "The program runs its own profiler, and torch allows only one at a time: the capture waits for it."
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureOrder:
-    """The capture and its destination: `out` is the folder, `name` the prefix of file names."""
-
-    plan: Plan
-    out: Path
-    name: str
-    stacks: bool = False
-    shapes: bool = False
 
 
 class CaptureRun:
@@ -247,9 +235,7 @@ class CaptureRun:
         self._watch.rest()
         self._watch.disturb("profiler")
         first = self._cycles * plan.cycle + plan.wait
-        self._recorder = CycleRecorder(
-            Cycle(first, warmup, plan.active, self.order.stacks, self.order.shapes), self._give_way
-        )
+        self._recorder = CycleRecorder(self.order, first, warmup, self._give_way)
         self._recorder.start()
 
     def _start_sampling(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import os
 import sys
 import threading
@@ -19,11 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncscan.capture import fork
+from syncscan.capture import torch_hooks
 from syncscan.capture.main_script import Exit
-from syncscan.capture.processes import WantedCaptures, report
+from syncscan.capture.processes import VARIABLE, WantedCaptures, report
+from syncscan.capture.program import default_name, group_of_ranks, on_one_machine, ranks
 from syncscan.capture.script import Runner
-from syncscan.capture.session import Session, clean_name
+from syncscan.capture.session import Session
 
 LOOK_S = 0.1
 """How often the first rank looks whether all captures are complete."""
@@ -58,10 +58,8 @@ class ChildRunner(Runner):
             _leave()
 
     def _open_session(self) -> Session:
-        rank, world = self._ranks = ranks()
-        name = self._wanted.name or clean_name(program_name())
-        name += f"_rank{rank}" if world > 1 else ""
-        session = self._wanted.session(name, self._tell)
+        self._ranks = ranks()
+        session = self._wanted.session(default_name(self._wanted.name), self._tell)
         session.wrote = lambda path: self._tell(f"wrote {path}")
         return session
 
@@ -120,9 +118,16 @@ class ChildRunner(Runner):
             report(replace(run, pid=os.getpid(), rank=rank, world=world, stopped=stopped), file)
 
 
+def begin() -> None:
+    """Capture this process as its environment says, which has just imported torch."""
+    wanted = WantedCaptures.read(os.environ[VARIABLE])
+    follow_forks(wanted)
+    atexit.register(ChildRunner(wanted).end)
+
+
 def follow_forks(wanted: WantedCaptures) -> Callable[[], None]:
     """Have each child that this process forks from now on capture itself, if it steps an optimizer."""
-    return fork.in_child(lambda: _follow(wanted))
+    return torch_hooks.in_child(lambda: _follow(wanted))
 
 
 _forked: list[ChildRunner] = []
@@ -162,36 +167,3 @@ def _leave() -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(0)
-
-
-def program_name() -> str:
-    """Return what a trace of this process is called: its script's name, or its package's where it runs as a module."""
-    path = Path(sys.argv[0]) if sys.argv else Path()
-    return path.parent.name if path.stem == "__main__" else path.stem
-
-
-def group_of_ranks() -> str:
-    """Return a name, fit for a file, that the ranks of one program share: its rendezvous, else who started it."""
-    names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
-    words = [os.environ.get(name, "") for name in names] if "MASTER_PORT" in os.environ else [str(os.getppid())]
-    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
-
-
-def on_one_machine() -> bool:
-    """Return whether all ranks run here: those on other machines can't be ended together."""
-    here, world = os.environ.get("LOCAL_WORLD_SIZE", ""), os.environ.get("WORLD_SIZE", "")
-    return not here or here == world
-
-
-def ranks() -> tuple[int, int]:
-    """Return this process's rank, and how many there are: by torch's process group, else by the environment.
-
-    The environment of forked ranks may be that of the process that forked them (`accelerate.debug_launcher`).
-    """
-    distributed: Any = sys.modules.get("torch.distributed")
-    if distributed is not None:
-        with contextlib.suppress(Exception):
-            if distributed.is_available() and distributed.is_initialized():
-                return int(distributed.get_rank()), int(distributed.get_world_size())
-    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return (int(rank), int(world)) if rank.isdigit() and world.isdigit() else (0, 1)

@@ -6,33 +6,23 @@ at garbage collections, the debug mode, CUPTI. Whatever way a cycle ends, all of
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import importlib
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
-from syncscan.capture import device, fork, lines, lines_table
+from syncscan.capture import device, lines, torch_hooks
 from syncscan.capture.cupti import Attachment
-from syncscan.capture.garbage import Garbage
+from syncscan.capture.plan import CaptureOrder
+from syncscan.capture.torch_hooks import unseen
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """How one cycle runs under the profiler.
-
-    `first` is the number of its first step, for the trace's `ProfilerStep#N`; `warmup` steps come before `active` ones.
-    """
-
-    first: int
-    warmup: int
-    active: int
-    stacks: bool = False
-    shapes: bool = False
 
 
 def profiling() -> bool:
@@ -43,11 +33,12 @@ def profiling() -> bool:
 class CycleRecorder:
     """One cycle under the profiler.
 
-    `yield_to` is called when the program starts a profiler of its own during the cycle, before that one starts.
+    `first` is the number of its first step, for the trace's `ProfilerStep#N`; `warmup` steps come before the recorded
+    ones. `yield_to` is called when the program starts a profiler of its own during the cycle, before that one starts.
     """
 
-    def __init__(self, cycle: Cycle, yield_to: Callable[[], None]) -> None:
-        self.cycle = cycle
+    def __init__(self, order: CaptureOrder, first: int, warmup: int, yield_to: Callable[[], None]) -> None:
+        self._order, self._first, self._warmup = order, first, warmup
         self.cupti = Attachment()
         self._yield_to = yield_to
         self._ended = 0
@@ -57,10 +48,10 @@ class CycleRecorder:
 
     @property
     def recording(self) -> bool:
-        return self._profiler is not None and self._ended >= self.cycle.warmup
+        return self._profiler is not None and self._ended >= self._warmup
 
     def start(self) -> None:
-        self._undo.callback(fork.in_child(self._forked))
+        self._undo.callback(torch_hooks.in_child(self._forked))
         self._undo.callback(self.cupti.release)
         self._profiler = self._make_profiler()
         self._undo.callback(self._stop)
@@ -77,13 +68,13 @@ class CycleRecorder:
 
     def finish(self, *, cut: bool) -> tuple[Any, Json]:
         """End the cycle: switch everything off, and return the profiler and the callbacks' records."""
-        profiler, number = self._profiler, self.cycle.first + self._ended
+        profiler, number = self._profiler, self._first + self._ended
         recording = lines.end()  # before the profiler's own closing synchronization calls back
         self.close()
         taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
         taken["collections"] = [list(collection) for collection in self._garbage.collections]
         if recording is not None:
-            taken["lines"] = lines_table.lines_table(recording)
+            taken["lines"] = lines.lines_table(recording)
             taken["events"] = [list(event) for event in recording.events]
         return profiler, taken
 
@@ -97,12 +88,16 @@ class CycleRecorder:
     def _make_profiler(self) -> Any:
         torch_profiler = importlib.import_module("torch.profiler")
         profiler = torch_profiler.profile(
-            schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),
-            with_stack=self.cycle.stacks,
-            record_shapes=self.cycle.shapes,
+            schedule=functools.partial(self._action, torch_profiler.ProfilerAction),
+            with_stack=self._order.stacks,
+            record_shapes=self._order.shapes,
         )
-        profiler.step_num = self.cycle.first
+        profiler.step_num = self._first
         return profiler
+
+    def _action(self, actions: Any, number: int) -> Any:
+        """Return torch's profiler action for a step; it requests step 0 before it knows the first number."""
+        return actions.WARMUP if max(0, number - self._first) < self._warmup else actions.RECORD
 
     def _follow(self) -> None:
         """Start what records facts that the profiler can't see for the coming step: collections, and the lines."""
@@ -153,6 +148,39 @@ class CycleRecorder:
         importlib.import_module("torch").autograd._enable_record_function(False)
 
 
-def _action(actions: Any, cycle: Cycle, number: int) -> Any:
-    """Return torch's profiler action for a step; it requests step 0 before it knows the first number."""
-    return actions.WARMUP if max(0, number - cycle.first) < cycle.warmup else actions.RECORD
+SHORT_NS = 5_000
+"""Shorter collections are dropped: one of the youngest generation takes 1 to 20 µs and occurs several times per step.
+"""
+
+Collection = tuple[int, int, int, int]
+"""Begin and end (epoch ns), native thread, generation."""
+
+
+class Garbage:
+    """Collections between `open` and `close`; both can be called at any time and more than once."""
+
+    def __init__(self) -> None:
+        self.collections: list[Collection] = []
+        self._begun = 0
+        self._open = False
+
+    def open(self) -> None:
+        if not self._open:
+            self._open, self._begun = True, 0
+            unseen()
+            gc.callbacks.append(self._call)
+
+    def close(self) -> None:
+        self._open = False
+        with contextlib.suppress(ValueError):  # the program may have emptied the list
+            gc.callbacks.remove(self._call)
+
+    def _call(self, phase: str, info: dict[str, Any]) -> None:
+        """Note a begin, or store a finished collection; collections never nest."""
+        now = time.time_ns()
+        if phase == "start":
+            self._begun = now
+            return
+        begun, self._begun = self._begun, 0
+        if begun and now - begun >= SHORT_NS:
+            self.collections.append((begun, now, threading.get_native_id(), int(info.get("generation", 0))))

@@ -13,7 +13,6 @@ import os
 import runpy
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -22,6 +21,10 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from syncscan.errors import UsageError
+
+
+class RunComplete(BaseException):
+    """Unwinds a program that has run long enough; a BaseException, so that `except Exception` lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +42,21 @@ def run_main(
     arguments: Sequence[str],
     *,
     module: bool,
-    ends_quietly: type[BaseException],
     code_of: Callable[[str], CodeType | None] = lambda path: None,
 ) -> Exit:
     """Run a script or module as the main program, until its threads have ended too.
 
-    `target` is a path (of a file, or of a folder or archive with a `__main__.py`), or a module's name. `ends_quietly`
+    `target` is a path (of a file, or of a folder or archive with a `__main__.py`), or a module's name. `RunComplete`
     ends the script without a word, as if it had come to its end. `code_of` gives the code that runs in the place of a
     script's own, by its path; None for its own.
     """
     ended = Exit(0)
     try:
         _run_module(target, arguments) if module else _run_path(target, arguments, code_of)
-    except ends_quietly:
+    except RunComplete:
         return ended  # threads of a script that was ended in its middle may go on for ever
-    except SystemExit as stop:
-        ended = Exit(_exit_code(stop), error=stop)
     except BaseException as error:
-        _show(error)
-        interrupted = isinstance(error, KeyboardInterrupt)
-        ended = Exit(130 if interrupted else 1, interrupted, error)
+        ended = _exit_by(error)
     try:
         _join_threads()
     except KeyboardInterrupt as error:
@@ -106,25 +104,30 @@ def _first_on_path(folder: str) -> None:
         sys.path[0:1] = [folder]
 
 
-def _exit_code(stop: SystemExit) -> int:
-    """Return the exit code that the interpreter would use for this SystemExit."""
-    if stop.code is None:
-        return 0
-    if isinstance(stop.code, int):
-        return int(stop.code)
+def _exit_by(error: BaseException) -> Exit:
+    """Print what the interpreter would of an error that left the program, and return how that ended by it."""
+    if not isinstance(error, SystemExit):
+        _show(error)
+        interrupted = isinstance(error, KeyboardInterrupt)
+        return Exit(130 if interrupted else 1, interrupted, error)
+    if error.code is None or isinstance(error.code, int):
+        return Exit(int(error.code or 0), error=error)
     sys.stdout.flush()
-    sys.stderr.write(f"{stop.code}\n")
-    return 1
+    sys.stderr.write(f"{error.code}\n")
+    return Exit(1, error=error)
 
 
 def _show(error: BaseException) -> None:
     """Print a traceback as the interpreter would, without the frames of this runner."""
     tb: TracebackType | None = error.__traceback__
-    while tb is not None and traceback.extract_tb(tb, limit=1)[0].filename == __file__:
+    while tb is not None and tb.tb_frame.f_code.co_filename in _RUNNERS:
         tb = tb.tb_next
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
     sys.excepthook(type(error), error.with_traceback(tb), tb)
+
+
+_RUNNERS = (__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 
 def _join_threads() -> None:
@@ -133,7 +136,37 @@ def _join_threads() -> None:
         others[0].join()
 
 
-def function_of(script: str, name: str) -> Callable[..., Any]:
+def script_and_function(spec: str) -> tuple[str, str]:
+    """Return file and function of `FILE.py:FUNCTION`; of any other text itself and an empty name."""
+    script, colon, name = spec.rpartition(":")
+    # A name may be too long for `Path.exists`.
+    return (script, name) if colon and name.isidentifier() and not os.path.exists(spec) else (spec, "")  # noqa: PTH110
+
+
+def run_function(script: str, name: str, step_ended: Callable[[Any], None]) -> Exit:
+    """Call a script's function time and again, each call a step, until `step_ended` raises `RunComplete`.
+
+    That gets what the call has returned. A function that returns a function sets up what all steps share, as a model
+    and its optimizer, and what it returns is called instead.
+    """
+    try:
+        step = function = _function_of(script, name)
+        returned = function()
+        if callable(returned):
+            step = returned
+            returned = step()
+        while True:
+            step_ended(returned)
+            returned = step()
+    except RunComplete:
+        return Exit(0)
+    except UsageError:
+        raise
+    except BaseException as error:
+        return _exit_by(error)
+
+
+def _function_of(script: str, name: str) -> Callable[..., Any]:
     """Return a script's function; it is imported under a name other than `__main__`, its folder first on `sys.path`."""
     module = _imported(Path(script))
     function = getattr(module, name, None)

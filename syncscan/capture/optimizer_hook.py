@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from syncscan.capture.unseen import unseen
+from syncscan.capture.torch_hooks import unseen
 from syncscan.patches import when_imported
 
 Hook = Callable[[Any, Any, Any], None]

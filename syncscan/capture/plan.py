@@ -6,6 +6,7 @@ import enum
 import math
 import signal
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from syncscan.errors import UsageError
 
@@ -78,6 +79,17 @@ class Plan:
         cycle = [(StepPurpose.WAIT, self.wait), (StepPurpose.WARMUP, self.warmup), (StepPurpose.ACTIVE, self.active)]
         last = [(StepPurpose.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
         return [(phase, steps) for phase, steps in first + self.repeat * cycle + last if steps]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOrder:
+    """The capture and its destination: `out` is the folder, `name` the prefix of file names."""
+
+    plan: Plan
+    out: Path
+    name: str
+    stacks: bool = False
+    shapes: bool = False
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Run a command unchanged, and collect what was captured in each of its processes.
 
 `torchrun`, `accelerate launch`, `deepspeed`, a shell script, `mp.spawn`: whoever starts a process of Python's gives it
-the environment, and with it a folder on Python's path whose `sitecustomize` looks on (`startup`, `child`). A process
+the environment, and with it a folder on Python's path whose `sitecustomize` looks on (`startup`). A process
 that steps an optimizer captures itself, and says so in a folder that all of them know.
 """
 
@@ -20,11 +20,12 @@ from types import FrameType
 
 import msgspec
 
-from syncscan.capture.child_capture import VARIABLE
 from syncscan.capture.plan import Demand, Plan
 from syncscan.capture.script import ScriptRun
 from syncscan.capture.session import Session
 
+VARIABLE = "SYNCSCAN_CHILD"
+"""Environment variable with the captures to make, as JSON."""
 STARTUP = Path(__file__).parent / "startup"
 
 

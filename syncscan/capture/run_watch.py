@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from syncscan.capture.lines_table import Json
-from syncscan.capture.paced_steps import prefetched
+from syncscan.capture.calibration import prefetched
+from syncscan.capture.lines import Json
 from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_program, outward
 from syncscan.capture.ticks import NotSampled, Row, Ticks
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of

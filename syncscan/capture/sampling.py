@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from syncscan.capture.calibration import StepTimer
-from syncscan.capture.lines_table import Interned, Json
+from syncscan.capture.lines import Interned, Json
 from syncscan.capture.stack_frames import TickStacks, naming, of_program
 from syncscan.capture.ticks import NotSampled, Row, Ticks
 from syncscan.capture.usage import Meter, Read, UsageDifference, ran

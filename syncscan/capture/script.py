@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from syncscan.capture import fork
+from syncscan.capture import torch_hooks
 from syncscan.capture.compiling import FAILED, compile_record, remember_all
-from syncscan.capture.main_script import Exit, run_main
+from syncscan.capture.main_script import Exit, RunComplete, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import Session
@@ -32,10 +32,6 @@ from syncscan.patches import when_imported
 
 STOPS = 3
 """Attempts to stop the script before it counts as one that catches everything, and is left alone."""
-
-
-class CaptureComplete(BaseException):
-    """Unwinds the script when its capture is complete; a BaseException, so that `except Exception` lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ def run_script(
     runner = Runner(make_session, keep_running, say, explain=explain_compile)
     pid = os.getpid()
     try:
-        ended = run_main(target, arguments, module=module, ends_quietly=CaptureComplete)
+        ended = run_main(target, arguments, module=module)
     finally:
         runner.close()
     if os.getpid() != pid:
@@ -135,7 +131,7 @@ class Runner:
         self._call_off = when_imported("torch._dynamo", self._hide)
         self._repeats = Repeats(self._use_rounds, self._round_ended, say, impatient=main)
         self._look_no_more = when_imported("torch", lambda torch: self._repeats.start()) if loops else lambda: None
-        self._stay_here = fork.in_child(self._unhook)
+        self._stay_here = torch_hooks.in_child(self._unhook)
         Session.opened = self._adopt
 
     def close(self) -> None:
@@ -270,4 +266,4 @@ class Runner:
         if self._keep_running or self._stops == STOPS or threading.current_thread() is not threading.main_thread():
             return
         self._stops += 1
-        raise CaptureComplete
+        raise RunComplete

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from syncscan.capture import device, fork, lines, write
-from syncscan.capture.capture_run import CaptureOrder, CaptureRun
-from syncscan.capture.plan import Demand, Plan
+from syncscan.capture import device, lines, torch_hooks, write
+from syncscan.capture.capture_run import CaptureRun
+from syncscan.capture.plan import CaptureOrder, Demand, Plan
+from syncscan.capture.program import clean_name, default_name
 from syncscan.capture.signals import TerminationHandler, Wish, can_handle
 from syncscan.errors import UsageError
 
@@ -80,20 +79,6 @@ def profile(
     plan = Plan(wait, warmup, 3 if active == "auto" else active, repeat, calibrate, settle, sample, auto)
     demand = Demand(start_at, every, on_signal, on_trigger)
     return Session(Path(out), name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=notify)
-
-
-def default_name() -> str:
-    """Return the running script's name, or its package's, fit for a file, with the rank if a launcher has set one."""
-    path = Path(sys.argv[0]) if sys.argv and Path(sys.argv[0]).is_file() else Path()
-    stem = path.absolute().parent.name if path.stem == "__main__" else path.stem
-    rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
-    suffix = f"_rank{rank}" if rank is not None and world != "1" else ""
-    return clean_name(stem) + suffix
-
-
-def clean_name(name: str) -> str:
-    """Return the name with `_` for everything that could trouble a file system or TensorBoard's file pattern."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "trace"
 
 
 class Session:
@@ -346,7 +331,7 @@ class Session:
 
     def _take_place(self) -> None:
         Session.running = self
-        self._stay_here = fork.in_child(self._forked)
+        self._stay_here = torch_hooks.in_child(self._forked)
 
     def _leave(self) -> None:
         """Release everything that the session holds besides a capture."""

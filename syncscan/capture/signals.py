@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from syncscan.capture import fork
+from syncscan.capture import torch_hooks
 
 Handler = Any
 
@@ -92,7 +92,7 @@ class TerminationHandler:
                 self._program[number] = signal.signal(number, self._came)
         self._watchdog = _Watchdog(self._acting)
         # A worker that receives SIGTERM would write its signal into the pipe that it shares with this process.
-        self._stay_here = fork.in_child(self.leave)
+        self._stay_here = torch_hooks.in_child(self.leave)
 
     def leave(self) -> None:
         """Restore the handlers; only possible on the main thread, elsewhere they stay until a signal comes."""

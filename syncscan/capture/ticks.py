@@ -32,7 +32,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.capture.signals import can_handle, unwatched
-from syncscan.capture.unseen import unseen
+from syncscan.capture.torch_hooks import unseen
 
 SIGNAL = int(getattr(signal, "SIGURG", 0))
 """An otherwise unused signal (it reports a socket's urgent data), and that a process ignores if it comes too late."""

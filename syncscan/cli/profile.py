@@ -157,8 +157,8 @@ def _run(
     from syncscan.capture.captured_process import follow_forks
     from syncscan.capture.commands import notebook
     from syncscan.capture.processes import inheriting, run_with
+    from syncscan.capture.program import default_name
     from syncscan.capture.script import ScriptRun, run_script
-    from syncscan.capture.session import default_name
 
     wanted = replace(wanted, name=wanted.name or notebook(command) or "")
     if command.launcher:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +23,7 @@ from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.dryrun.pretend import Pretended
+    from syncscan.dryrun.program_steps import ProgramRounds
     from syncscan.model.analysis import Analysis
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
@@ -34,10 +33,6 @@ DEVICE = "Type that the simulated device has for torch; what differs from CUDA i
 
 STOPS = 100
 """Times that a program may catch the exception which ends it, before its process is ended."""
-
-
-class _DryRunComplete(BaseException):
-    """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
 
 
 class _Reported(NamedTuple):
@@ -129,12 +124,8 @@ def _dry(
         pretended.conclude()
         end_with(_reported(pretended, recording, form, options, failed=False))
 
-    file, function = _parts(script)
     with contextlib.redirect_stdout(sys.stderr), pretended:
-        if function:
-            failed = _called(_function(file, function), steps, pretended)
-        else:
-            failed = _run(script, args, module, steps, pretended, give_up)
+        failed = _run(script, args, module, steps, pretended, give_up)
     return _reported(pretended, recording, form, options, failed=failed)
 
 
@@ -152,43 +143,6 @@ def _reported(
     return _Reported(text, failed, bool(analysis.races), bool(real(pretended.findings)))
 
 
-def _parts(script: str) -> tuple[str, str]:
-    """Return file and function of FILE.py:FUNCTION; for anything else, the script and an empty name."""
-    file, colon, function = script.rpartition(":")
-    return (file, function) if colon and function.isidentifier() and not Path(script).exists() else (script, "")
-
-
-def _function(file: str, name: str) -> Callable[[], object]:
-    if not Path(file).is_file():
-        raise UsageError(f"{file} doesn't exist.", "Give a Python file and a function in it: FILE.py:FUNCTION.")
-    sys.path.insert(0, str(Path(file).resolve().parent))
-    spec = importlib.util.spec_from_file_location(Path(file).stem, Path(file).resolve())
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{file} can't be imported.", "Its name must end in .py.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise UsageError(f"{file} has no function '{name}'.")
-    return function  # type: ignore[no-any-return]
-
-
-def _called(function: Callable[[], object], steps: int, pretended: Pretended) -> bool:
-    """Call a function once to settle and then once per step; return whether it failed."""
-    try:
-        function()
-        for _ in range(steps):
-            pretended.step()
-            function()
-        pretended.end_step()
-    except Exception as error:
-        traceback.print_exc()
-        pretended.failed(error)
-        return True
-    return False
-
-
 def _run(
     script: str,
     args: tuple[str, ...],
@@ -197,13 +151,20 @@ def _run(
     pretended: Pretended,
     give_up: Callable[[], None],
 ) -> bool:
-    """Run a script or a command as Python would, to the end of its last step; return whether it failed.
+    """Run a function, a script or a command to the end of its last step; return whether it failed.
 
     What a launcher starts in many processes runs as one rank of one. `give_up` ends one that can't be stopped.
     """
     from syncscan.capture.commands import in_this_process, resolved
-    from syncscan.capture.main_script import run_main
+    from syncscan.capture.main_script import run_function, run_main, script_and_function
 
+    file, function = script_and_function(script)
+    counted = _Steps(steps, pretended, give_up)
+    if function:
+        ended = run_function(file, function, lambda returned: counted.ended())
+        if ended.error is not None:
+            pretended.failed(ended.error)
+        return ended.code != 0
     if not module and script.endswith(".py") and not Path(script).exists():
         raise UsageError(f"{script} doesn't exist.", "Give a script, a command, or FILE.py:FUNCTION.")
     command = resolved((script, *args), module=module)
@@ -211,53 +172,59 @@ def _run(
         program = in_this_process(command, "dryrun")
         say(f"runs {program.target} as a single rank, without {command.launcher}")
         command = program
-    with _steps_counted(steps, pretended, give_up):
-        ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_DryRunComplete)
+    with counted.found():
+        ended = run_main(command.target, command.arguments, module=command.module)
     failed = ended.code != 0
     if failed:
         pretended.failed()
     return failed
 
 
-@contextlib.contextmanager
-def _steps_counted(steps: int, pretended: Pretended, give_up: Callable[[], None]) -> Iterator[None]:
-    """End a step with every step of the program's optimizer, or round of its loop; the last one ends the program."""
-    from syncscan.capture.optimizer_hook import OptimizerCall, StepMarks
-    from syncscan.dryrun.program_steps import after_steps
+class _Steps:
+    """Counts a program's steps, and ends it with the last one; `give_up` ends one that can't be stopped."""
 
-    marks, done, stops = StepMarks(), 0, 0
+    def __init__(self, steps: int, pretended: Pretended, give_up: Callable[[], None]) -> None:
+        self._steps, self._pretended, self._give_up = steps, pretended, give_up
+        self._done = self._stops = 0
+        self._rounds: ProgramRounds | None = None
 
-    def stop() -> None:
-        nonlocal stops
-        stops += 1
-        if stops == STOPS:
-            give_up()
-        if rounds is not None:
-            rounds.stop_again(stop)
-        raise _DryRunComplete
+    @contextlib.contextmanager
+    def found(self) -> Iterator[None]:
+        """End a step with every step of the program's optimizer, or round of its loop."""
+        from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 
-    def stepped(optimizer: Any) -> None:
-        if rounds is not None and rounds.repeated is not None:
-            return
-        if marks.saw(optimizer, fixed=done > 0) is not OptimizerCall.NOTHING:
-            if rounds is not None:
+        marks = StepMarks()
+        rounds = self._rounds = self._pretended.watch_rounds(self.ended)
+
+        def stepped(optimizer: Any, arguments: Any, keywords: Any) -> None:
+            if rounds.repeated is None and marks.saw(optimizer, fixed=self._done > 0) is not OptimizerCall.NOTHING:
                 rounds.close()
-            ended()
+                self.ended()
 
-    def ended() -> None:
-        nonlocal done
-        done += 1
-        if done <= steps:
-            pretended.step()
-        elif done == steps + 1:
-            pretended.end_step(then=stop)
-        else:
-            stop()
-
-    rounds = pretended.watch_rounds(ended)
-    with after_steps(stepped):
-        yield
-    if rounds is not None:
+        hook = OptimizerHook(stepped)
+        try:
+            yield
+        finally:
+            hook.remove()
         rounds.close()
-    if done <= steps and (rounds is None or rounds.repeated is None):
-        pretended.count_all()
+        if self._done <= self._steps and rounds.repeated is None:
+            self._pretended.count_all()
+
+    def ended(self) -> None:
+        self._done += 1
+        if self._done <= self._steps:
+            self._pretended.step()
+        elif self._done == self._steps + 1:
+            self._pretended.end_step(then=self._stop)
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        from syncscan.capture.main_script import RunComplete
+
+        self._stops += 1
+        if self._stops == STOPS:
+            self._give_up()
+        if self._rounds is not None:
+            self._rounds.stop_again(self._stop)
+        raise RunComplete

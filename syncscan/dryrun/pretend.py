@@ -82,15 +82,14 @@ class Pretended:
         if session is not None:
             session.failed(error)
 
-    def watch_rounds(self, round_began: Callable[[], None]) -> ProgramRounds | None:
+    def watch_rounds(self, round_began: Callable[[], None]) -> ProgramRounds:
         """Look for the loop that the program repeats, and report the later rounds of it.
 
         Args:
             round_began: called at the begin of each.
         """
         session = self._pretence.session
-        if session is None:
-            return None
+        assert session is not None
 
         def chosen(repeated: RepeatedLoop) -> None:
             file, line = repeated.code.co_filename, repeated.loop.first

@@ -14,9 +14,8 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syncscan.capture.optimizer_hook import has_optimizer
 from syncscan.capture.stack_frames import line_of
@@ -254,14 +253,3 @@ class RunningFrames:
             self.frames.append(frame)
             self.instructions.append(frame.f_lasti)
             self._setting_up.append(sets_up)
-
-
-@contextmanager
-def after_steps(call: Callable[[Any], None]) -> Iterator[None]:
-    """Call `call` with each optimizer that has made a step, while this is open."""
-    register = importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook
-    hook = register(lambda optimizer, args, kwargs: call(optimizer))
-    try:
-        yield
-    finally:
-        hook.remove()

@@ -13,7 +13,6 @@ import gc
 import importlib
 import random
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
@@ -22,11 +21,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan import api
-from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.main_script import Exit, function_of, run_main
-from syncscan.capture.optimizer_hook import OptimizerCall, StepMarks
+from syncscan.capture.main_script import Exit, RunComplete, run_function, run_main
+from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.program_steps import after_steps
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import probes
 from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised
@@ -36,6 +33,7 @@ from syncscan.fixing.source_text import read
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
+from syncscan.proof.fingerprint import Fingerprinting
 
 OVER = "_syncscan_over_"
 """Name of the question among the builtins."""
@@ -98,12 +96,10 @@ FINGERPRINTED = 200
 LOOKS, EVERY = 30, 3
 """The graphs that are alive are counted in the first steps, each third."""
 
+CALLS = 4
+"""Calls of a function that is run for no number of steps."""
 BEHIND = 10
 """Steps that a program may make after the last one that is wanted, until its loops have ended."""
-
-
-class _ComparisonComplete(BaseException):
-    """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
 
 
 class _Fingerprinting(Fingerprinting):
@@ -201,7 +197,8 @@ class _OptimizerSteps:
     """Counts the optimizer's steps, and fingerprints what they compute."""
 
     def __init__(self, job: ProgramJob, session: DryRunSession, loop_ends: LoopEnds | None) -> None:
-        self._most, self._session, self._loop_ends = job.steps, session, loop_ends
+        self._most = job.steps or (CALLS - 1 if job.function else 0)
+        self._session, self._loop_ends = session, loop_ends
         self._marks = StepMarks()
         self._by_calls = bool(job.function)
         self.fingerprint = _Fingerprinting(rounded=False)
@@ -210,11 +207,12 @@ class _OptimizerSteps:
 
     def followed(self, program: Callable[[], Exit]) -> Exit:
         """Run a program whose optimizers' steps are steps; return how it ended."""
-        with after_steps(self._stepped):
-            try:
-                return program()
-            finally:
-                self._session.recording.step(None)
+        hook = OptimizerHook(self._stepped)
+        try:
+            return program()
+        finally:
+            hook.remove()
+            self._session.recording.step(None)
 
     def ended(self, returned: Any = None) -> None:
         with _unseen():
@@ -234,9 +232,9 @@ class _OptimizerSteps:
         ends = self._loop_ends is not None and (self.ended_early or self._loop_ends.end())
         self.ended_early = True
         if not ends or self.count > self._most + BEHIND:
-            raise _ComparisonComplete
+            raise RunComplete
 
-    def _stepped(self, optimizer: Any) -> None:
+    def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         if self._by_calls:
             return
         mark = self._marks.saw(optimizer, fixed=False)
@@ -262,21 +260,9 @@ def _alive() -> int:
 
 
 def _run(job: ProgramJob, codes: _Codes, steps: _OptimizerSteps) -> Exit:
-    if not job.function:
-        ends = _ComparisonComplete
-        return run_main(job.target, job.arguments, module=job.module, ends_quietly=ends, code_of=codes.of)
-    try:
-        function = function_of(job.target, job.function)
-        for _ in range(job.steps + 1 if job.steps else 4):
-            steps.ended(function())
-    except _ComparisonComplete:
-        return Exit(0)
-    except SystemExit as stop:
-        return Exit(stop.code if isinstance(stop.code, int) else int(stop.code is not None), error=stop)
-    except BaseException as error:
-        traceback.print_exc()
-        return Exit(1, error=error)
-    return Exit(0)
+    if job.function:
+        return run_function(job.target, job.function, steps.ended)
+    return run_main(job.target, job.arguments, module=job.module, code_of=codes.of)
 
 
 def _raised(ended: Exit) -> Raised | None:

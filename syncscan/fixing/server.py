@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from syncscan.capture.unseen import unseen
+from syncscan.capture.torch_hooks import unseen
 from syncscan.fixing.messages import ProgramJob, RunResult, raised
 from syncscan.scratch import Scratch
 from syncscan.scratch.uploads import name_connections

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.capture.torch_hooks import Function, Method, replaced
 from syncscan.dryrun.copies import is_direct
 
 STAGED_BYTES = 1_048_576

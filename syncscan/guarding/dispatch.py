@@ -16,11 +16,10 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import Any, Protocol
 
-from syncscan.capture import fork
-from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.capture import torch_hooks
+from syncscan.capture.callbacks import CALLS
 from syncscan.capture.stack_frames import outward
-from syncscan.capture.unseen import unseen
-from syncscan.capture.waits_by_name import CALLS
+from syncscan.capture.torch_hooks import Function, Method, replaced, unseen
 from syncscan.guarding import blocking_copies, filters, scopes
 from syncscan.guarding.seen import in_graphs
 
@@ -136,7 +135,7 @@ def _switch_on() -> None:
         _undo.callback(blocking_copies.watch(_copy_blocked))
         _undo.callback(scopes.watch())
         _debug_mode_on()
-        _undo.callback(fork.in_child(_in_child))
+        _undo.callback(torch_hooks.in_child(_in_child))
     except BaseException:
         _undo.close()
         raise

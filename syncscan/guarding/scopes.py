@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from syncscan.capture.entry_points import Function, replaced
+from syncscan.capture.torch_hooks import Function, replaced
 
 _PLACE = "torch.autograd.profiler.record_function"
 _names: dict[int, list[str]] = {}

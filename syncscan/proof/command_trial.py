@@ -7,25 +7,23 @@ so does a server, of which a client's number, or its time, is taken.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
 import socket
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from syncscan.errors import ProgramFailed
-from syncscan.proof.child_process import GRACE_S
-from syncscan.proof.command_run import CommandRun, ShellCommand
 from syncscan.proof.metric import Metric
 from syncscan.proof.outcome import Difference, Result, Same, Side
-from syncscan.proof.trial import TooFewSteps, Turn, code_caches_until
+from syncscan.proof.running_process import GRACE_S, CommandRun, ShellCommand, ended_with_us
+from syncscan.proof.trial import TooFewSteps, Turn, code_caches_for_now
 from syncscan.scratch import Scratch
 
 WARM = 2
@@ -44,7 +42,7 @@ TURN_S = 1.0
 OFF = 1.2
 """By what factor a number that counts a stop is worse than the one before, at least: less can't spoil a turn."""
 PORT = "PET_MASTER_PORT"
-"""Variable that torchrun reads its port from, unless its words name one."""
+"""Variable that torchrun reads its port from, unless its words name one. A user's own would be one for both."""
 NOTHING = Difference(None, None)
 NOT_COMPARED = Result(Same.NOT_COMPARED, 0, NOTHING, None, None, "output")
 
@@ -71,16 +69,17 @@ class CommandTrials:
         self.deadline = time.monotonic() + limit_s
         self.whole = False
         self._open: list[CommandTrial | ServerTrial] = []
-        self._compiled = tempfile.TemporaryDirectory(prefix="syncscan-compiled-", ignore_cleanup_errors=True)
-        self._caches = {} if in_place else code_caches_until(Path(self._compiled.name))
+        self._until = contextlib.ExitStack()
+        self._caches = {} if in_place else self._until.enter_context(code_caches_for_now())
 
     def __enter__(self) -> CommandTrials:
+        self._until.enter_context(ended_with_us())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         for trial in self._open:
             trial.close(grace_s=0)
-        self._compiled.cleanup()
+        self._until.close()
 
     def open(self, side: Side, **of_programs: Any) -> CommandTrial | ServerTrial:
         """Start a command; what programs take besides, such as a seed, isn't for commands."""

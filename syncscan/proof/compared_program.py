@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import re
 import subprocess
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from syncscan.capture.main_script import script_and_function
 from syncscan.errors import UsageError
 from syncscan.model.libraries import is_library, only_starts
 
@@ -44,7 +44,8 @@ def program(spec: str, arguments: Sequence[str] = ()) -> ComparedProgram:
     Raises:
         UsageError: the file doesn't exist, or a function was given arguments.
     """
-    path, function = split(spec)
+    file, function = script_and_function(spec)
+    path = Path(file)
     if not path.is_file():
         raise UsageError(f"There is no script at {path}.", "Write train.py, or file.py:function for a function.")
     if function and arguments:
@@ -53,14 +54,6 @@ def program(spec: str, arguments: Sequence[str] = ()) -> ComparedProgram:
             "Let it create its own inputs, or give two scripts.",
         )
     return ComparedProgram(spec, path.absolute(), function, tuple(arguments), Path.cwd())
-
-
-def split(spec: str) -> tuple[Path, str]:
-    """Return file and function of `file.py:function`; no function if the whole is a file's name."""
-    script, colon, name = spec.rpartition(":")
-    if colon and name.isidentifier() and not os.path.exists(spec):  # noqa: PTH110  (a name may be too long to be asked for)
-        return Path(script), name
-    return Path(spec), ""
 
 
 @contextlib.contextmanager

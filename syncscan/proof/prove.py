@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
 from syncscan.proof import estimate, sameness
-from syncscan.proof.command_run import ShellCommand
 from syncscan.proof.command_trial import TURN_S, CommandOptions, CommandTrials
 from syncscan.proof.compared_program import ComparedProgram, at_revision, program
 from syncscan.proof.outcome import Fingerprint, Measured, Proof, ProofGain, ProofVerdict, Result, Same, Side
@@ -30,6 +29,7 @@ from syncscan.proof.paired_timing import (
     Timed,
     running,
 )
+from syncscan.proof.running_process import ShellCommand
 from syncscan.proof.trial import Trials
 from syncscan.scratch import KERNEL, kind_here
 

@@ -23,9 +23,9 @@ from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
-    from syncscan.proof.command_run import ShellCommand
     from syncscan.proof.command_trial import CommandOptions
     from syncscan.proof.outcome import Proof, Side
+    from syncscan.proof.running_process import ShellCommand
     from syncscan.report.step_picture import StepPicture
 
 FORMATS = ("text", "json", "markdown", "html")
@@ -178,13 +178,13 @@ def command(
 
 def _deliver(proof: Proof, form: str, output: str | None, force: bool, picture: StepPicture | None = None) -> NoReturn:
     """Write the report, and exit with the verdict."""
-    from syncscan.proof import document
+    from syncscan.proof import outcome
     from syncscan.proof import report as proof_report
     from syncscan.report import page
 
     report = proof_report.blocks(proof, picture)
     if form == "json":
-        text = document.render(proof)
+        text = outcome.render(proof)
     else:
         text = page.drawn(report, "syncscan prove") if form == "html" else drawn(report, form, output)
     deliver(text, output, force)
@@ -203,9 +203,9 @@ def _commands(
     first: str | None, second: str | None, words: tuple[str, ...], revisions: tuple[str, ...]
 ) -> Iterator[dict[Side, ShellCommand]]:
     """Yield the two commands: two lines of the shell, or one at two revisions."""
-    from syncscan.proof.command_run import ShellCommand
     from syncscan.proof.compared_program import within, worktree
     from syncscan.proof.outcome import Side
+    from syncscan.proof.running_process import ShellCommand
 
     if first or second:
         if not (first and second) or revisions or any(words):

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.proof.child_process import GRACE_S, ChildProcess
 from syncscan.proof.compared_program import ComparedProgram
 from syncscan.proof.outcome import Fingerprint, Side, Tensors
+from syncscan.proof.running_process import GRACE_S, ChildProcess
 from syncscan.scratch import Scratch
 from syncscan.scratch.environment import code_caches
 
 BOOT = """\
 import sys
 sys.path[:] = [{root!r}, *filter(None, sys.path)]
-from syncscan.capture.trial_process import main
+from syncscan.proof.trial_process import main
 main()
 """
 """Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""
-SHOWN = 15
-"""Lines of a failed program's output that are shown."""
 NO_STEPS = """\
 It has to call an optimizer's step() in its own process, or prof.step() of a syncscan.profile() session.
   Otherwise put a step into a function and compare file.py:before with file.py:after."""
@@ -150,9 +149,7 @@ class Trial:
 
     def _output(self) -> str:
         untracked = "\n  Files that git doesn't track aren't in the worktree." if self._program.moved else ""
-        lines = [line.rstrip() for line in self._process.printed.replace("\r", "\n").splitlines() if line.strip()]
-        printed = "\n  ".join(["The end of its output:", *lines[-SHOWN:]]) if lines else "It printed nothing."
-        return printed + untracked
+        return self._process.end_of_output() + untracked
 
     def _same_revision(self, strays: list[str]) -> None:
         """Refuse a program at a revision that runs code of another.
@@ -174,7 +171,8 @@ class Trials:
     def __init__(self, programs: Mapping[Side, ComparedProgram], limit_s: float, in_place: bool = False) -> None:
         self._programs, self._deadline, self._in_place = programs, time.monotonic() + limit_s, in_place
         self._open: list[Trial] = []
-        self._compiled = tempfile.TemporaryDirectory(prefix="syncscan-compiled-", ignore_cleanup_errors=True)
+        self._until = contextlib.ExitStack()
+        self._caches = {} if in_place else self._until.enter_context(code_caches_for_now())
 
     def __enter__(self) -> Trials:
         return self
@@ -182,27 +180,30 @@ class Trials:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         for trial in self._open:
             trial.close(grace_s=0)
-        self._compiled.cleanup()
+        self._until.close()
 
     def open(self, side: Side, **options: Any) -> Trial:
         """Start a program in a fresh process, with options as `Trial` has them."""
-        environment = {} if self._in_place else code_caches_until(Path(self._compiled.name))
-        trial = Trial(self._programs[side], self._deadline, environment=environment, in_place=self._in_place, **options)
+        trial = Trial(
+            self._programs[side], self._deadline, environment=self._caches, in_place=self._in_place, **options
+        )
         self._open.append(trial)
         return trial
 
 
-def code_caches_until(folder: Path) -> dict[str, str]:
-    """Return where programs store what they compile, if the user has no such cache: a scratch copy would lose it.
+@contextlib.contextmanager
+def code_caches_for_now() -> Iterator[dict[str, str]]:
+    """Yield where programs store what they compile, if the user has no such cache: a scratch copy would lose it.
 
     A compiled program would take a minute and more for each pair (locuslab/TCN, karpathy/makemore under
     `reduce-overhead` on an H200).
     """
     missing = [name for name, place in code_caches().items() if not place.is_dir()]
-    folders = {name: folder / name for name in missing}
-    for made in folders.values():
-        made.mkdir(exist_ok=True)
-    return {name: str(made) for name, made in folders.items()}
+    with tempfile.TemporaryDirectory(prefix="syncscan-compiled-", ignore_cleanup_errors=True) as folder:
+        folders = {name: Path(folder, name) for name in missing}
+        for made in folders.values():
+            made.mkdir()
+        yield {name: str(made) for name, made in folders.items()}
 
 
 def _fingerprint(answer: Mapping[str, Any]) -> Fingerprint:

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from syncscan.capture.captured_process import program_name, ranks
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
+from syncscan.capture.program import default_name
 from syncscan.capture.script import Runner, ScriptRun
-from syncscan.capture.session import Session, clean_name
+from syncscan.capture.session import Session
 from syncscan.watching.hooks import Busy, safely
 
 WAIT_S = 600.0
@@ -56,9 +56,7 @@ class Once(Runner):
         atexit.register(self._end_with_program)
 
     def _open_session(self) -> Session:
-        rank, world = ranks()
-        name = clean_name(self._prefix or program_name() or "python") + (f"_rank{rank}" if world > 1 else "")
-        return Session(self._out, name, self._plan, notify=self._say)
+        return Session(self._out, default_name(self._prefix), self._plan, notify=self._say)
 
     def _finish(self) -> None:
         """End the capture where it was made; its hooks go on another thread, as torch walks through them here."""

@@ -17,7 +17,6 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.processes import inheriting, with_startup
 from syncscan.capture.script import ScriptRun
 from syncscan.errors import UsageError
-from syncscan.patches import when_imported
 from syncscan.watching.alarm_command import AlarmCommand
 from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, sinks_of
@@ -149,27 +148,16 @@ def run_watched(
         wanted = replace(wanted, name=wanted.name or (target.rpartition(".")[2] if module else Path(target).stem))
         started = wanted.begin(lazy=True, say=say)
         try:
-            ended = run_main(target, arguments, module=module, ends_quietly=_Never)
+            ended = run_main(target, arguments, module=module)
         finally:
             started.stop()
     return ended, started
 
 
-class _Never(BaseException):
-    """Nobody raises it: a watched script runs to its own end."""
-
-
 def begin() -> None:
-    """Watch this process as its environment says, from when it imports torch."""
-    when_imported("torch", lambda torch: _install())
-
-
-def _install() -> None:
-    try:
-        given = json.loads(os.environ[VARIABLE])
-        Wanted(**{**given, "exports": tuple(given["exports"])}).begin(lazy=True, say=_tell)
-    except Exception as error:  # the program's import of torch must not fail by it
-        _tell(f"this process isn't watched ({type(error).__name__}: {error}).")
+    """Watch this process as its environment says, which has just imported torch."""
+    given = json.loads(os.environ[VARIABLE])
+    Wanted(**{**given, "exports": tuple(given["exports"])}).begin(lazy=True, say=_tell)
 
 
 def _tell(sentence: str) -> None:

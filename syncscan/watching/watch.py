@@ -22,11 +22,10 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from syncscan.capture import fork
-from syncscan.capture.captured_process import program_name, ranks
+from syncscan.capture import torch_hooks
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
+from syncscan.capture.program import clean_name, program_name, ranks
 from syncscan.capture.repeats import Repeats
-from syncscan.capture.session import clean_name
 from syncscan.errors import UsageError
 from syncscan.patches import when_imported
 from syncscan.watching.alarm import Alarms, Growth, Usual
@@ -141,7 +140,7 @@ class Watch:
         if self._journal is not None:
             self._write(self._first)
         Watch.running = self
-        self._undo.callback(fork.in_child(self._forget))
+        self._undo.callback(torch_hooks.in_child(self._forget))
         self._hook()
         self._sampler.start()
         self._thread = threading.Thread(target=self._run, name="syncscan-watch", daemon=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, cupti, device, lines, waits_by_name, write
+from syncscan.capture import callbacks, cupti, device, lines, write
 from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
@@ -28,7 +28,7 @@ PLAN: dict[str, Any] = {"settle": 1, "calibrate": 2, "wait": 1, "warmup": 2, "ac
 def process() -> dict[str, Any]:
     """Everything that a capture touches while it runs."""
     profiler = importlib.import_module("torch.autograd.profiler")
-    places = [*waits_by_name.CALLS]
+    places = [*callbacks.CALLS]
     switch = callbacks.switch()
     return {
         "callbacks": (switch.value if switch else None, callbacks.registries("cuda")),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture import processes
-from syncscan.capture.lines_table import trimmed
+from syncscan.capture.lines import trimmed
 from syncscan.capture.plan import Demand, Plan
 
 pytest.importorskip("torch")

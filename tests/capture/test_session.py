@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 
 from syncscan.capture import callbacks, capture_run, cupti, device, lines
 from syncscan.capture.capture_run import CaptureRun
-from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, clean_name, default_name, profile
+from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, profile
 from syncscan.errors import UsageError
 from syncscan.model.step_times import StepTimes
 
@@ -267,20 +266,3 @@ def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatc
     )
     at = [(row[0] - read(path)["baseTimeNanoseconds"]) / 1000 for row in own["lines"]["syncs"]]
     assert [begin < t < end for (begin, end), t in zip(steps, at, strict=True)] == [True, True]
-
-
-def test_names_are_fit_for_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script's name without its folder and suffix, with the rank where there are several."""
-    monkeypatch.setattr(sys, "argv", [__file__])
-    assert default_name() == "test_session"
-    monkeypatch.setenv("RANK", "3")
-    monkeypatch.setenv("WORLD_SIZE", "8")
-    assert default_name() == "test_session_rank3"
-    monkeypatch.setattr(sys, "argv", ["-c"])
-    assert default_name() == "trace_rank3"
-
-
-@pytest.mark.parametrize(("name", "clean"), [("a b/../c", "a_b_c"), ("run.1234", "run_1234"), ("", "trace")])
-def test_names_are_cleaned(name: str, clean: str) -> None:
-    """A point or a slash could make a name mean something else."""
-    assert clean_name(name) == clean

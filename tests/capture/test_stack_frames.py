@@ -10,8 +10,7 @@ from types import ModuleType
 import pytest
 
 from syncscan.capture import lines
-from syncscan.capture.lines import RecordedWaits
-from syncscan.capture.lines_table import lines_table
+from syncscan.capture.lines import RecordedWaits, lines_table
 from syncscan.capture.sampling import tree
 from syncscan.capture.stack_frames import naming
 from syncscan.model.libraries import is_library, package_of

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from syncscan.capture.unseen import unseen
+from syncscan.capture.torch_hooks import unseen
 
 
 @pytest.fixture(scope="session", autouse=True)

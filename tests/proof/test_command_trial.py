@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -11,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import ProgramFailed
-from syncscan.proof.command_run import CommandRun, ShellCommand
 from syncscan.proof.command_trial import NOT_COMPARED, CommandOptions, CommandTrial, CommandTrials
 from syncscan.proof.metric import Metric
 from syncscan.proof.outcome import Measured, Proof, ProofVerdict, Same, Side
 from syncscan.proof.prove import prove_commands
+from syncscan.proof.running_process import CommandRun, ShellCommand
 from syncscan.scratch import KERNEL, kind_here
 from tests.until import until
 
@@ -193,3 +194,27 @@ def test_one_that_has_ended_is_signaled_no_more(monkeypatch: pytest.MonkeyPatch)
     run.pause()
     run.end(0)
     assert not sent
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found by their marks on Linux alone")
+def test_a_stopped_command_ends_with_the_proof_that_is_killed(tmp_path: Path) -> None:
+    """Nobody else would ever resume it."""
+    proof = tmp_path / "proof.py"
+    proof.write_text(
+        "import sys, time\n"
+        f"from {CommandTrials.__module__} import *\n"
+        f"from {CommandRun.__module__} import CommandRun, ShellCommand\n"
+        "with CommandTrials({}, CommandOptions(), 60, in_place=True):\n"
+        "    run = CommandRun(ShellCommand('sleep 600 & sleep 600'), None, None)\n"
+        "    while len(run.pids()) < 3: time.sleep(0.01)\n"
+        "    run.pause()\n"
+        "    print(*run.pids(), flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    killed = subprocess.Popen([sys.executable, str(proof)], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout is not None
+    with killed, killed.stdout:
+        pids = killed.stdout.readline().split()
+        killed.kill()
+    assert len(pids) == 3
+    until(lambda: not any(Path(f"/proc/{pid}").exists() and state(int(pid)) != "Z" for pid in pids))

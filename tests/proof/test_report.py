@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
-from syncscan.proof import document as proof_json
-from syncscan.proof import figures
+from syncscan.proof import outcome as proof_json
+from syncscan.proof import report
 from syncscan.proof import report as proof_report
 from syncscan.proof.outcome import Difference, Pair, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report import markup, page, terminal
@@ -153,4 +153,4 @@ def test_the_page_shows_names_as_text_and_runs_nothing() -> None:
     ],
 )
 def test_an_axis_has_round_values_inside_it(low: float, high: float, ticks: list[float]) -> None:
-    assert figures.Scale(low, high, 100).ticks() == pytest.approx(ticks)
+    assert report.Scale(low, high, 100).ticks() == pytest.approx(ticks)

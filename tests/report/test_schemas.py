@@ -16,7 +16,7 @@ from syncscan.fleet.join import join
 from syncscan.fleet.worker import read_rank
 from syncscan.gate import baseline, check_document, diff_document
 from syncscan.gate.verdict import Limit, Rules
-from syncscan.proof import document as proof_json
+from syncscan.proof import outcome as proof_json
 from syncscan.report import json as report_json
 from syncscan.report import saved, whatif_report
 from tests import schemas

@@ -26,19 +26,35 @@ def _others() -> None:
     spec.loader.exec_module(module)
 
 
-_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.child_capture", "SYNCSCAN_WATCH": "syncscan.watching.start"}
-"""Variable that asks for something → module whose `begin` does it."""
+_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.captured_process", "SYNCSCAN_WATCH": "syncscan.watching.start"}
+"""Variable that asks for something → module whose `begin` does it, from where it lies."""
 
 
-def _watch_imports(name: str) -> None:
-    """Have a module of syncscan look on, from where it lies; nothing else that lies there can be imported by it."""
+def _begin_with_torch(name: str) -> None:
+    """Have a module of syncscan begin once the process imports torch: it may be a launcher, or a loader's worker."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
         if importlib.util.find_spec("syncscan") is None:
             _load(package)
-        importlib.import_module(name).begin()
+        from syncscan.patches import when_imported
+
+        when_imported("torch", lambda torch: _begin(name))
     except Exception as error:
-        sys.stderr.write(f"syncscan: this process isn't captured ({type(error).__name__}: {error}).\n")
+        _explain(error)
+
+
+def _begin(name: str) -> None:
+    try:
+        importlib.import_module(name).begin()
+    except Exception as error:  # the program's import of torch must not fail by it
+        _explain(error)
+
+
+def _explain(error: Exception) -> None:
+    sys.stderr.write(
+        f"syncscan: this process isn't followed ({type(error).__name__}: {error}):"
+        f" its environment, {sys.prefix}, may lack what syncscan needs.\n"
+    )
 
 
 def _load(package: str) -> None:
@@ -55,4 +71,4 @@ try:
 finally:  # also where the environment's own has failed, which Python then says
     for _variable, _module in _ASKED.items():
         if os.environ.get(_variable):
-            _watch_imports(_module)
+            _begin_with_torch(_module)

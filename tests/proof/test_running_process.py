@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.proof.child_process import ChildProcess, marked
+from syncscan.proof.running_process import ChildProcess, marked
 
 ANSWER = """
 import os, sys, json, subprocess
@@ -43,8 +43,8 @@ def test_orders_and_answers_are_lines(start) -> None:  # type: ignore[no-untyped
     assert process.receive(soon()) == {"got": {"steps": 3}}
     assert process.receive(soon()) is None
     assert process.end() == 0
-    assert process.printed.strip().endswith("xend")
-    assert len(process.printed) < 50_000
+    assert process.end_of_output().endswith("xend")
+    assert len(process.end_of_output()) < 50_000
 
 
 def test_nothing_that_it_started_is_left(start) -> None:  # type: ignore[no-untyped-def]
@@ -82,7 +82,7 @@ def test_it_has_nothing_to_read_on_stdin(start) -> None:  # type: ignore[no-unty
     process = start("input('name? ')")
     assert process.receive(soon()) is None
     assert process.end() == 1
-    assert "EOFError" in process.printed
+    assert "EOFError" in process.end_of_output()
 
 
 def test_other_processes_carry_no_mark() -> None:

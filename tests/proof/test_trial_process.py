@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from syncscan.capture import calibration, paced_steps
-from syncscan.capture.paced_steps import LEAD, WARMUP, Channel, Pacer
+from syncscan.capture import calibration
+from syncscan.proof import trial_process
+from syncscan.proof.trial_process import LEAD, WARMUP, Channel, Pacer
 
 torch = pytest.importorskip("torch")
 
@@ -17,7 +20,7 @@ torch = pytest.importorskip("torch")
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that a test counts up."""
     now = [0.0]
-    monkeypatch.setattr(paced_steps.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(trial_process.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: int(now[0] * 1e9))
     return now
 
@@ -63,9 +66,45 @@ def test_a_program_whose_orders_end_is_reported_again(clock: list[float]) -> Non
 
 def test_what_workers_have_ready_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two batches each of three workers, by torch's default; none without workers."""
-    assert paced_steps.prefetched() == 0
+    assert trial_process.prefetched() == 0
     loader = torch.utils.data.dataloader
     fake = object.__new__(loader._MultiProcessingDataLoaderIter)
     monkeypatch.setattr(type(fake), "__del__", lambda self: None)
     fake._num_workers, fake._prefetch_factor = 3, None
-    assert paced_steps.prefetched() == 6
+    assert trial_process.prefetched() == 6
+
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(
+    ("call", "delayed"),
+    [
+        (lambda t: t.to(torch.float64), 0),
+        (lambda t: t.to("cpu", torch.float64, True), 1),
+        (lambda t: t.to("cpu", non_blocking=True), 1),
+        (lambda t: torch.empty(3).copy_(t, True), 1),
+        (lambda t: torch.empty(3).copy_(t), 0),
+        (lambda t: torch.nn.Linear(3, 3).to("cpu", non_blocking=True)(t), 2),
+    ],
+)
+def test_a_copy_that_does_not_block_is_delayed(
+    call: Callable[[Any], Any], delayed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tensor's; what it returns is what it would."""
+    spun: list[int] = []
+    monkeypatch.setattr(trial_process, "_spin", lambda: spun.append(1))
+    put_back = trial_process.delay_copies()
+    try:
+        result = call(torch.ones(3))
+    finally:
+        put_back()
+    assert (len(spun), len(result)) == (delayed, 3)
+
+
+def test_nothing_spins_where_there_is_no_device() -> None:
+    put_back = trial_process.delay_copies()
+    try:
+        assert torch.ones(3).to("cpu", non_blocking=True).sum() == 3
+    finally:
+        put_back()

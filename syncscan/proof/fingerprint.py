@@ -13,12 +13,12 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from syncscan.capture.entry_points import Function, replaced
-from syncscan.capture.module_calls import ModuleCalls
 from syncscan.capture.optimizer_hook import OptimizerHook
+from syncscan.capture.torch_hooks import Function, ModuleCalls, replaced
 from syncscan.patches import when_imported
 
-LOT = 19
+ROUNDING_LOT, SKETCH_LOT = 19, 20
+"""Seeds of random signs; those of a sketch mustn't be those of the differences in it."""
 
 
 class Fingerprinting:
@@ -123,7 +123,7 @@ def tensors_in(value: Any) -> list[Any]:
 def round_off(parameters: Iterable[Any]) -> None:
     """Change each element by one rounding error, randomly up or down, without using the program's random generators."""
     torch = importlib.import_module("torch")
-    lots = torch.Generator().manual_seed(LOT)
+    lots = torch.Generator().manual_seed(ROUNDING_LOT)
     with torch.no_grad():
         for p in parameters:
             if p.dtype.is_floating_point:
@@ -140,7 +140,6 @@ def _parameters(optimizers: Iterable[Any]) -> list[Any]:
 NUMBERS = 64
 PIECE = 1 << 20
 """Elements that are sketched at a time; a multiple of `NUMBERS`."""
-LOT = 20
 
 
 def sketch(tensors: Iterable[Any]) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def _numbers(tensor: Any) -> list[float]:
     if flat.numel() <= NUMBERS:
         return [float(x) for x in flat.to("cpu", torch.float64).tolist()]
     sums = torch.zeros(NUMBERS, dtype=torch.float64)
-    lots = torch.Generator().manual_seed(LOT)
+    lots = torch.Generator().manual_seed(SKETCH_LOT)
     for piece in flat.split(PIECE):
         values = piece.to("cpu", torch.float64)
         signs = torch.randint(0, 2, values.shape, generator=lots, dtype=torch.int8) * 2 - 1

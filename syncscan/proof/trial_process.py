@@ -8,36 +8,34 @@ function of a file, each call of which is a step.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import random
+import statistics
 import sys
 import threading
-import traceback
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncscan.capture import fork
-from syncscan.capture.delays import delay_copies
-from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.main_script import function_of, run_main
+from syncscan.capture import device, torch_hooks
+from syncscan.capture.calibration import StepTimer, prefetched
+from syncscan.capture.main_script import RunComplete, run_function, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
-from syncscan.capture.paced_steps import Channel, Pacer, device_name
 from syncscan.capture.plan import Demand
 from syncscan.capture.session import Session
+from syncscan.capture.torch_hooks import Function, Method, replaced
 from syncscan.errors import SyncscanError
 from syncscan.patches import when_imported
+from syncscan.proof.fingerprint import Fingerprinting
 from syncscan.scratch import Scratch
 
 SEED = 0
 STOPS = 3
 """Attempts to end a script before its process is ended."""
-
-
-class TrialComplete(BaseException):
-    """Unwinds the program when it is no longer needed; a BaseException, so that `except Exception` lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +86,15 @@ class _StepFingerprints:
 
 
 class Steps:
-    """Counts a program's steps and passes them to a receiver.
-
-    `count` is how many there were.
-    """
+    """Counts a program's steps and passes them to a receiver; `count` is how many there were."""
 
     def __init__(self, watch: Pacer | _StepFingerprints) -> None:
         self._watch = watch
         self.count = 0
         self._stops = 0
         self._pid = os.getpid()
+        self._marks = StepMarks()
+        self._hook: OptimizerHook | None = None
 
     def ended(self, returned: Any = None) -> None:
         if os.getpid() != self._pid:
@@ -106,7 +103,29 @@ class Steps:
         if not self._watch.step(returned):
             self._finish()
 
-    def anew(self) -> None:
+    def find(self) -> None:
+        """Find the steps of a script: where an optimizer's `step` returns, or where its own session marks them."""
+        hook = self._hook = OptimizerHook(self._stepped)
+        torch_hooks.in_child(hook.remove)
+        Session.opened = self._adopt
+
+    def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        mark = self._marks.saw(optimizer, fixed=False)
+        if mark is OptimizerCall.ANEW:
+            self._restart()
+        if mark is not OptimizerCall.NOTHING:
+            self.ended()
+
+    def _adopt(self, session: Session) -> None:
+        """Use the step marks of a script that captures itself; nothing is captured here."""
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+            self._restart()
+        session.demand = Demand(on_trigger=True)
+        session.step = self.ended  # type: ignore[method-assign]
+
+    def _restart(self) -> None:
         """Restart counting: steps are marked by something else from here."""
         self.count = 0
         self._watch.forget()
@@ -115,38 +134,7 @@ class Steps:
         if self._stops == STOPS or threading.current_thread() is not threading.main_thread():
             os._exit(0)
         self._stops += 1
-        raise TrialComplete
-
-
-class _ScriptSteps:
-    """Finds the steps of a script: where an optimizer's `step` returns, or where its own session marks them."""
-
-    def __init__(self, steps: Steps) -> None:
-        self._steps, self._marks, self._own = steps, StepMarks(), False
-        self._hook = OptimizerHook(self._stepped)
-        fork.in_child(self._unhook)
-        Session.opened = self._adopt
-
-    def _unhook(self) -> None:
-        self._hook.remove()
-        Session.opened = None
-
-    def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
-        if self._own:
-            return
-        mark = self._marks.saw(optimizer, fixed=False)
-        if mark is OptimizerCall.ANEW:
-            self._steps.anew()
-        if mark is not OptimizerCall.NOTHING:
-            self._steps.ended()
-
-    def _adopt(self, session: Session) -> None:
-        """Use the step marks of a script that captures itself; nothing is captured here."""
-        if not self._own:
-            self._own = True
-            self._steps.anew()
-        session.demand = Demand(on_trigger=True)
-        session.step = self._steps.ended  # type: ignore[method-assign]
+        raise RunComplete
 
 
 def _delay_copies(torch: object) -> None:
@@ -169,7 +157,7 @@ def main() -> None:
         when_imported("torch", _delay_copies)
     steps = Steps(_StepFingerprints(channel, order) if order.fingerprint else Pacer(channel))
     try:
-        code = _run_function(order, steps) if order.function else _run_script(order, steps)
+        code = _run(order, steps)
     except SyncscanError as error:
         channel.send({"refused": error.message, "hint": error.hint})
         code = 2
@@ -181,47 +169,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run_script(order: TrialOrder, steps: Steps) -> int:
-    _ScriptSteps(steps)
-    return run_main(order.target, order.arguments, module=False, ends_quietly=TrialComplete).code
-
-
-def _run_function(order: TrialOrder, steps: Steps) -> int:
-    del sys.path[0]  # what led to syncscan; the script's folder takes its place
-    try:
-        for returned in _calls(function_of(order.target, order.function)):
-            steps.ended(returned)
-    except TrialComplete:
-        return 0
-    except SyncscanError:
-        raise
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except BaseException as error:
-        traceback.print_exception(type(error), error, _from(error, order.target))
-        return 1
-    return 0
-
-
-def _calls(function: Callable[[], Any]) -> Iterator[Any]:
-    """Yield the result of each call of the step: of the function, or of the one that it returns at its first call.
-
-    A function that makes a step sets up what all steps share, as a model and its optimizer.
-    """
-    first = function()
-    step = first if callable(first) else function
-    if step is function:
-        yield first
-    while True:
-        yield step()
-
-
-def _from(error: BaseException, script: str) -> Any:
-    """Return the traceback from the script's first frame on."""
-    tb, path = error.__traceback__, Path(script).resolve()
-    while tb is not None and Path(tb.tb_frame.f_code.co_filename).resolve() != path:
-        tb = tb.tb_next
-    return tb
+def _run(order: TrialOrder, steps: Steps) -> int:
+    if order.function:
+        del sys.path[0]  # what led to syncscan; the script's folder takes its place
+        return run_function(order.target, order.function, steps.ended).code
+    steps.find()
+    return run_main(order.target, order.arguments, module=False).code
 
 
 def _seed() -> None:
@@ -247,3 +200,106 @@ def strays(moved: list[str]) -> list[str]:
         return []
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return sorted({f for f in files if isinstance(f, str) and _instead(f, moved)})
+
+
+CYCLES = 10_000_000
+"""Clock cycles of the device before each copy: 5 ms at 2 GHz, long beside what a host does between copy and read."""
+
+
+def delay_copies() -> Callable[[], None]:
+    """Delay the copies that torch is asked for from now on; return a function that puts everything back."""
+    return replaced(("torch.Tensor", name, _delayed) for name in ("to", "cuda", "copy_"))
+
+
+def _delayed(original: Function) -> Method:
+    def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
+        if keywords.get("non_blocking") or any(given is True for given in arguments[1:]):
+            _spin()
+        return original(tensor, *arguments, **keywords)
+
+    return Method(original, copied)
+
+
+def _spin() -> None:
+    """Keep the current stream busy, if the device is in use and no graph is captured."""
+    cuda = importlib.import_module("torch").cuda
+    if cuda.is_initialized() and not cuda.is_current_stream_capturing():
+        cuda._sleep(CYCLES)
+
+
+WARMUP = 10
+"""Steps before the first request: kernels are loaded, algorithms chosen, memory allocated."""
+SLOW_S, SLOW_WARMUP = 0.5, 3
+"""Step time from which fewer warm-up steps must do, and their number."""
+LEAD = 2
+"""Steps of a turn before the timed ones, until the device has queued work again."""
+
+
+class Channel:
+    """Lines of JSON to and from the process that compares programs, over two pipes."""
+
+    def __init__(self, orders: int, answers: int) -> None:
+        for number in (orders, answers):
+            os.set_inheritable(number, False)
+        self._orders, self._answers = os.fdopen(orders, "rb"), os.fdopen(answers, "wb")
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write a line; a missing reader is no error of the program's."""
+        with contextlib.suppress(OSError, ValueError):
+            self._answers.write(json.dumps(message).encode() + b"\n")
+            self._answers.flush()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Return the next request; None when there are no more."""
+        line = self._orders.readline()
+        order: dict[str, Any] | None = json.loads(line) if line else None
+        return order if order and order.get("steps") else None
+
+    def close(self) -> None:
+        self._answers.close()
+
+
+class Pacer:
+    """Pauses and times one program. `step` returns False when there are no more requests, and the program is to end."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._course = self._run()
+        next(self._course)
+
+    def step(self, returned: Any = None) -> bool:
+        return next(self._course, False)
+
+    def forget(self) -> None:
+        """Ignore that a rarer optimizer marks steps from here: those before were warm-up."""
+
+    def _run(self) -> Iterator[bool]:
+        yield from self._warm_up()
+        lead = LEAD + prefetched()
+        self._channel.send({"ready": True, "lead": lead})
+        while (order := self._channel.receive()) is not None:
+            times = StepTimer(order["steps"], begin=False)
+            for _ in range(lead):
+                yield True
+            times.mark()
+            for _ in range(order["steps"]):
+                yield True
+                times.mark()
+            taken = times.end()
+            mean = statistics.fmean(taken.each) if taken.each else taken.mean
+            self._channel.send({"mean_us": mean, "clock": taken.clock})
+
+    def _warm_up(self) -> Iterator[bool]:
+        yield True  # the first step begins when the program does: what comes before it isn't the step's
+        began = time.perf_counter()
+        for done in range(1, WARMUP):
+            yield True
+            spent = (time.perf_counter() - began) / done
+            if done + 1 >= SLOW_WARMUP and spent > SLOW_S:
+                break
+
+
+def device_name() -> str:
+    """Return the device that the program computes on, as a report names it."""
+    torch = importlib.import_module("torch")
+    return str(device.backend().get_device_name()) if device.used() else f"CPU, {torch.get_num_threads()} threads"

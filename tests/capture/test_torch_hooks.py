@@ -1,4 +1,4 @@
-"""Nothing that syncscan puts into a process changes what the program compiles, exports or scripts."""
+"""Hooks leave no trace: what is replaced is put back, and torch's compiler never sees what is ours."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 
 import syncscan
-from syncscan.capture import callbacks, delays, fork, lines
-from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.garbage import Garbage
-from syncscan.capture.module_calls import ATTRIBUTE, ModuleCalls
+from syncscan.capture import callbacks, lines, torch_hooks
+from syncscan.capture.cycle_recorder import Garbage
 from syncscan.capture.optimizer_hook import OptimizerHook
-from syncscan.capture.rounds import Rounds
+from syncscan.capture.repeats import Rounds
 from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.step_ends import ScopeWatch
 from syncscan.capture.ticks import Ticks
+from syncscan.capture.torch_hooks import ATTRIBUTE, ModuleCalls, replaced
 from syncscan.patches import when_imported
+from syncscan.proof import trial_process
+from syncscan.proof.fingerprint import Fingerprinting
 from syncscan.source.loops import LoopLines
 from tests.as_on_a_gpu import Machine, machine
 
@@ -219,9 +220,9 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/callbacks.py": called_back,
     "capture/step_ends.py": watching_scopes,
     "patches.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
-    "capture/fork.py": lambda: fork.in_child(lambda: None),
+    "capture/torch_hooks.py": lambda: torch_hooks.in_child(lambda: None),
     "capture/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
-    "capture/delays.py": delays.delay_copies,
+    "capture/trial_process.py": trial_process.delay_copies,
     "capture/signals.py": terminating,
     "guarding/dispatch.py": guarding,
     "guarding/filters.py": guarding,
@@ -235,7 +236,7 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/usage.py": "a thread of its own looks at frames",
     "watching/watch.py": "a thread of its own looks at frames",
     "watching/sampler.py": "a thread of its own looks at frames",
-    "watching/hooks.py": "a thread of its own looks at frames",
+    "watching/torch_hooks.py": "a thread of its own looks at frames",
     "watching/attaching/inside.py": "looks at frames once",
     "watching/attaching/stuck.py": "another process looks at frames",
 }
@@ -349,3 +350,17 @@ def test_a_module_is_saved_and_copied_without_what_is_put_in(kind: Any) -> None:
     module(torch.rand(2, 4))
     assert seen["call"] == int(started)
     calls.close()
+
+
+torch = pytest.importorskip("torch")
+
+
+def test_own_and_inherited_names_are_put_back() -> None:
+    """And what this torch doesn't have, or lets nobody change, is passed over."""
+    places = [("torch.Tensor", "coalesce"), ("torch._C", "_cuda_emptyCache"), ("torch", "no_such_name")]
+    places += [("torch.no.such.place", "name"), ("torch.Size", "numel")]
+    before = (torch.Tensor.coalesce, "coalesce" in vars(torch.Tensor), torch.Size.numel)
+    undo = replaced((path, name, lambda original: lambda *a: original(*a)) for path, name in places)
+    assert "coalesce" in vars(torch.Tensor)
+    undo()
+    assert (torch.Tensor.coalesce, "coalesce" in vars(torch.Tensor), torch.Size.numel) == before

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture.garbage import SHORT_NS, Garbage
+from syncscan.capture.cycle_recorder import SHORT_NS, Garbage
 from syncscan.capture.session import Session, profile
 from syncscan.model.capture import capture_table
 
