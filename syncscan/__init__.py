@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from syncscan.guarding.guard import SyncWarning as SyncWarning
     from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
     from syncscan.guarding.guard import guard as guard
-    from syncscan.guarding.seen import GuardedSync as GuardedSync
+    from syncscan.guarding.guarded_sync import GuardedSync as GuardedSync
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.analysis import Picture as Picture
     from syncscan.model.finding import Finding as Finding
@@ -55,7 +55,7 @@ _HOMES = {
     "Finding": "syncscan.model.finding",
     "Fixed": "syncscan.model.fix",
     "Guard": "syncscan.guarding.guard",
-    "GuardedSync": "syncscan.guarding.seen",
+    "GuardedSync": "syncscan.guarding.guarded_sync",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
     "Picture": "syncscan.model.analysis",

@@ -15,8 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory, wait_table
-from syncscan.dryrun.copies import is_direct, mark_of
-from syncscan.dryrun.device_kinds import KINDS, simulated
+from syncscan.dryrun.device_kinds import KINDS, is_direct, mark_of, simulated
 from syncscan.dryrun.dispatch_mode import in_float
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED

@@ -8,18 +8,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
-from syncscan.dryrun import extension_ops, tensor_memory, wait_table
-from syncscan.dryrun.copies import mark_of
-from syncscan.dryrun.device_kinds import simulated
+from syncscan.dryrun import tensor_memory, wait_table
+from syncscan.dryrun.device_kinds import mark_of, simulated
+from syncscan.dryrun.known_ops import KnownOp, depends_on_values, known_op
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
-from syncscan.dryrun.uses_of_ops import Effect, UsesOfOps, effect_of
+from syncscan.dryrun.uses_of_ops import UsesOfOps
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -32,26 +31,6 @@ _BARE = frozenset(
     "asarray is_nonzero tolist __format__ __repr__ __contains__".split()
 )
 """Functions around which no op of their own name lies."""
-
-
-class KnownOp(NamedTuple):
-    """An op, and what is to be done at each of its calls."""
-
-    func: Any
-    name: str
-    overload: str
-    """Its name with the overload, where it isn't the default one."""
-    dependent: bool
-    """Whether the size of its result, or its result itself, depends on values of the device."""
-    composed: bool
-    """Whether it is nothing but calls of others on a device: below autograd those alone are seen."""
-    effect: Effect
-    rule: wait_table.Rule | None = None
-    """Its row of the table of waits."""
-    code: Callable[..., Any] | None = None
-    """Its Python code, if it is written in Python or calls functions: the ops in there are seen instead of it."""
-    foreign: bool = False
-    """Whether it is an extension's, of which `wait_table` knows nothing."""
 
 
 class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
@@ -143,7 +122,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             return _zeros(func, args, kwargs, error)
 
     def _read_off(self, func: Any) -> KnownOp:
-        self._known[id(func)] = op = _known_op(func)
+        self._known[id(func)] = op = known_op(func)
         return op
 
     @contextlib.contextmanager
@@ -162,7 +141,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if op.dependent:
             return op._replace(foreign=False)
         if func not in self._answers:
-            self._answers[func] = extension_ops.depends_on_values(func, args, kwargs)
+            self._answers[func] = depends_on_values(func, args, kwargs)
         answer = self._answers[func]
         return op if answer is None else op._replace(foreign=False, dependent=answer)
 
@@ -210,38 +189,6 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             return HOST
         on_device, _ = _inputs(call.args, call.kwargs)
         return DEVICE if on_device else HOST
-
-
-def _known_op(func: Any) -> KnownOp:
-    if not hasattr(func, "_schema"):
-        name = f"higher_order::{func.name()}"
-        return KnownOp(func, name, name, dependent=False, composed=False, effect=effect_of(func), code=_calls_of(func))
-    name, overload, has = func._schema.name, func._overloadname, torch._C._dispatch_has_kernel_for_dispatch_key
-    foreign = name.partition("::")[0] not in wait_table.KNOWN
-    full = name if overload in ("default", "") else f"{name}.{overload}"
-    return KnownOp(
-        func,
-        name,
-        full,
-        dependent=wait_table.depends_on_values(func.tags),
-        composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
-        effect=effect_of(func),
-        rule=wait_table.rule_of(full),
-        code=extension_ops.python_code(func) if foreign else None,
-        foreign=foreign,
-    )
-
-
-def _calls_of(func: Any) -> Callable[..., Any] | None:
-    """Return the Python function by which an op runs the functions that it is given; None where it has another form.
-
-    Some of torch's own refuse to run under a mode, which is the only thing that they ask for it.
-    """
-    code = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
-    if not isinstance(code, FunctionType):
-        return None
-    names = {**code.__globals__, "_get_current_dispatch_mode": lambda: None}
-    return FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
 
 
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"

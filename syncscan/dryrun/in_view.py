@@ -23,7 +23,7 @@ from syncscan.cli.streams import ended_by_signals
 from syncscan.errors import ProgramFailed, SyncscanError
 from syncscan.report.printable import printable
 from syncscan.scratch import Scratch
-from syncscan.scratch.uploads import name_connections
+from syncscan.scratch.environment import name_connections
 
 Result = TypeVar("Result")
 _answers: list[IO[bytes]] = []

@@ -19,14 +19,22 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from syncscan.dryrun.device_kinds import kind_of
-from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.program_parts import ProgramPart, parts_of, run_of
+from syncscan.dryrun.program_paths import ProgramPart, parts_of, run_of
 from syncscan.dryrun.program_steps import ProgramRounds, RepeatedLoop
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.finding import Finding
+import importlib
+import importlib.util
+import threading
+from contextlib import ExitStack
+
+from syncscan.dryrun.device_kinds import KINDS, DeviceKind, simulate
+from syncscan.dryrun.recorder import DryRunSession
+from syncscan.errors import MissingExtra, installing
+from syncscan.patches import Patches
 
 
 class Pretended:
@@ -174,3 +182,48 @@ def pretend_gpu(device: str = "cuda") -> Pretended:
         UsageError: no such device can be simulated.
     """
     return Pretended(device)
+
+
+_one_at_a_time = threading.Lock()
+
+
+class Pretence:
+    """Switches the simulation on and off, once, and for one block or thread at a time."""
+
+    def __init__(self, kind: DeviceKind = KINDS["cuda"]) -> None:
+        self._kind = kind
+        self._undo = ExitStack()
+        self.session: DryRunSession | None = None
+
+    def begin(self) -> DryRunSession:
+        """Switch the simulation on."""
+        if importlib.util.find_spec("torch") is None:
+            raise MissingExtra("A dry run needs torch.", installing("capture"))
+        if not _one_at_a_time.acquire(blocking=False):
+            raise UsageError("A simulated GPU is already in use.", "End that block first: simulated GPUs don't nest.")
+        self._undo.callback(_one_at_a_time.release)
+        try:
+            return self._switch_on()
+        except BaseException:
+            self._undo.close()
+            raise
+
+    def _switch_on(self) -> DryRunSession:
+        simulate(self._kind)
+        self.session = session = DryRunSession()
+        if self._kind.differs:
+            of = self._kind.name
+            session.say(f"On {of}: {' '.join(self._kind.differs)} Everything else by the rules of CUDA.")
+        ops = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops(session)
+        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions(session)
+        patches = self._undo.enter_context(Patches())
+        for part in ("cuda", "tensors", "machinery", "watched_arrays"):
+            importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
+        self._undo.enter_context(ops)
+        self._undo.enter_context(functions)
+        return session
+
+    def end(self) -> None:
+        if self.session is not None:
+            self.session.over = True
+        self._undo.close()

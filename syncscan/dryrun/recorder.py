@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from syncscan.dryrun.call_paths import CallPaths, Stacks, is_programs_own
-from syncscan.dryrun.program_parts import ProgramPart
+from syncscan.capture.stack_frames import RUNNER, outward
+from syncscan.dryrun.program_paths import (
+    CallPaths,
+    ProgramPart,
+    begin_of,
+    end_of,
+    is_ours,
+    is_programs_own,
+    with_whole_scopes,
+)
 from syncscan.dryrun.program_steps import ProgramRounds
-from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
-from syncscan.dryrun.short_runs import begin_of, end_of, with_whole_scopes
+from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, Frame, ProgramPoint, Stack
 from syncscan.dryrun.work_order import WorkOrder
-from syncscan.facts.program_frames import shortened
+from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import is_library
 
 REMEMBERED = 20_000
@@ -30,6 +39,10 @@ MOST_WAITS = 200_000
 """Most waits that are recorded; further ones are counted and reported."""
 APART = 10**9
 """Offset between the forward ops' numbers of two threads; torch counts each thread's from 0."""
+
+_ENGINE = ("_engine_run_backward", "torch/autograd/graph.py")
+_WRAPPER = str(Path("torch", "_dynamo", "eval_frame.py"))
+"""Frames that torch puts around a dispatch mode's own function."""
 
 NOTHING = "No op ran on the simulated device: the program never used it on the watched thread."
 
@@ -66,6 +79,41 @@ class RecordedWait:
 
 class Unsaid:
     """The call doesn't say where what it makes lies: beside what it is given."""
+
+
+class Stacks:
+    """Reads stacks, with the path of the module around them."""
+
+    def __init__(self) -> None:
+        self._call = importlib.import_module("torch").nn.Module._call_impl.__code__
+        self._path_of = ModulePaths()
+
+    def now(self, *, backward: bool = False) -> tuple[Stack, str, bool]:
+        """Return the stack, innermost frame first, the module's path, and whether the stack is borrowed.
+
+        A node of the backward pass has those frames of its own that are inside of autograd's engine; it borrows those
+        of the caller of `backward()` where it has none.
+        """
+        frames: list[Frame] = []
+        module: Any = None
+        root: Any = None
+        inside: int | None = None
+        ours = True
+        for frame in outward(sys._getframe(1)):
+            code, file = frame.f_code, frame.f_code.co_filename
+            if file == RUNNER:
+                break
+            if code is self._call:
+                root = frame.f_locals.get("self")
+                module = root if module is None else module
+            in_engine = code.co_name == _ENGINE[0] and file.replace("\\", "/").endswith(_ENGINE[1])
+            if backward and inside is None and in_engine:
+                inside = len(frames)
+            ours = is_ours(file) or (ours and file.endswith(_WRAPPER))
+            if not ours:
+                frames.append((file, frame.f_lineno, code.co_name))
+        path = "" if module is None else self._path_of(root, module)
+        return tuple(shortened(frames[:inside] if inside else frames)), path, inside == 0
 
 
 class _Here(threading.local):

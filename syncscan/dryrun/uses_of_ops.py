@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from syncscan.dryrun import tensor_memory
-from syncscan.dryrun.copies import is_direct
-from syncscan.dryrun.device_kinds import simulated
+from syncscan.dryrun.device_kinds import is_direct, simulated
+from syncscan.dryrun.known_ops import Effect
 from syncscan.dryrun.tensor_memory import DEVICE, WITHOUT_STORAGE
 from syncscan.dryrun.work_order import WorkOrder
 
@@ -103,43 +103,6 @@ def _is_on_device(tensor: Any) -> bool:
         return bool(tensor_memory.of_storage(tensor.untyped_storage()) == DEVICE)
     except WITHOUT_STORAGE:  # wrapped by a transform of `torch.func`
         return False
-
-
-class Effect(NamedTuple):
-    """The arguments that an op writes to."""
-
-    written: tuple[int, ...]
-    """Places of the arguments that it writes to."""
-    named: tuple[str, ...]
-    """Names of those that are given by name."""
-    view: bool
-    """Whether it only returns a view."""
-    reads: bool = True
-    """Whether it reads values; `ones_like` and the like ask for size and type alone."""
-
-    def writes(self, args: Any, kwargs: Any) -> Sequence[Any]:
-        """Return the arguments that it writes to: tensors and lists of tensors."""
-        if not self.written:
-            return ()
-        positional = [args[at] for at in self.written if at < len(args)]
-        return [*positional, *(kwargs[key] for key in self.named if key in kwargs)]
-
-    def others(self, args: Any, kwargs: Any) -> Sequence[Any]:
-        if not self.written:
-            return (*args, *kwargs.values())
-        positional = [value for at, value in enumerate(args) if at not in self.written]
-        return [*positional, *(value for key, value in kwargs.items() if key not in self.named)]
-
-
-def effect_of(func: Any) -> Effect:
-    """Return the effect of an op by its schema; of one without a schema that of an op that only reads."""
-    schema = getattr(func, "_schema", None)
-    arguments = schema.arguments if schema is not None else ()
-    written = [(at, a.name) for at, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
-    returned = schema.returns if schema is not None else ()
-    view = any(r.alias_info is not None and not r.alias_info.is_write for r in returned)
-    about = schema is not None and (schema.name.endswith("_like") or schema.name.startswith("aten::new_"))
-    return Effect(tuple(at for at, _ in written), tuple(name for _, name in written), view, not about)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

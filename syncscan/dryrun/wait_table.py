@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
-from syncscan.dryrun.copies import is_direct
-from syncscan.dryrun.device_kinds import STAGED_BYTES, simulated
+from syncscan.dryrun.device_kinds import STAGED_BYTES, is_direct, simulated
 from syncscan.dryrun.recording import DryWait
 
 if sys.version_info >= (3, 11):

@@ -19,12 +19,22 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from syncscan.dryrun.recording import Frame
-from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, region_of_array, within
-from syncscan.dryrun.tensor_memory import WITHOUT_STORAGE
+from syncscan.dryrun.tensor_memory import (
+    EVERYTHING,
+    WITHOUT_STORAGE,
+    Access,
+    CapturedUse,
+    Region,
+    Uses,
+    meet,
+    region_of,
+    region_of_array,
+    within,
+)
 from syncscan.model.race import RaceKind
 
 DEFAULT = 0
@@ -39,56 +49,6 @@ _USES = "_syncscan_uses"
 
 Clock = dict[int, int]
 """Stream → up to which number its work is done."""
-
-
-class Access(NamedTuple):
-    """One access of a memory by the work of a stream."""
-
-    stream: int
-    number: int
-    region: Region
-    place: Frame | None
-    """The program's line; None where none was noted."""
-
-    def of(self, tensor: Any) -> Access:
-        """Return the same access of a tensor's part of the memory."""
-        return Access(self.stream, self.number, region_of(tensor), self.place)
-
-
-@dataclass(slots=True, eq=False)
-class Uses:
-    """How the device uses a memory: kept at its storage, and gone with it."""
-
-    freed: Callable[[Uses], None]
-    home: int | None
-    """The stream that it was allocated on; None of pinned memory, which is handed out once its copies are done."""
-    writes: list[Access]
-    reads: list[Access] = field(default_factory=list)
-    recorded: Sequence[int] = ()
-    """Streams named by `record_stream`."""
-
-    def used_on(self, stream: int) -> None:
-        """Note that a stream uses it: where that isn't the one that it was allocated on, `freed` is to be called."""
-        if self.home is not None and stream != self.home:
-            self.__class__ = SharedUses
-
-
-class SharedUses(Uses):
-    """Uses by streams that the allocator doesn't know of."""
-
-    __slots__ = ()
-
-    def __del__(self) -> None:
-        self.freed(self)
-
-
-class CapturedUse(NamedTuple):
-    """A use of a memory in each replay of a graph."""
-
-    uses: Uses
-    written: bool
-    on_host: bool
-    """Whether it is pinned memory of the host."""
 
 
 class _Current(threading.local):

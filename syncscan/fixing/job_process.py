@@ -23,7 +23,7 @@ from typing import Any
 from syncscan import api
 from syncscan.capture.main_script import Exit, RunComplete, run_function, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
-from syncscan.dryrun.pretence import Pretence
+from syncscan.dryrun.pretend import Pretence
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import probes
 from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised

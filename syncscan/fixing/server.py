@@ -24,7 +24,7 @@ import msgspec
 from syncscan.capture.torch_hooks import unseen
 from syncscan.fixing.messages import ProgramJob, RunResult, raised
 from syncscan.scratch import Scratch
-from syncscan.scratch.uploads import name_connections
+from syncscan.scratch.environment import name_connections
 
 POLL_S = 0.01
 IMPORTED = (

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from syncscan.capture.torch_hooks import Function, Method, replaced
-from syncscan.dryrun.copies import is_direct
+from syncscan.dryrun.device_kinds import is_direct
 
 STAGED_BYTES = 1_048_576
 """Largest copy in bytes from pageable memory to a busy device that didn't wait: 0.1 ms; 4 MB took the device's 100 ms

@@ -20,8 +20,8 @@ from syncscan.capture import torch_hooks
 from syncscan.capture.callbacks import CALLS
 from syncscan.capture.stack_frames import outward
 from syncscan.capture.torch_hooks import Function, Method, replaced, unseen
-from syncscan.guarding import blocking_copies, filters, scopes
-from syncscan.guarding.seen import in_graphs
+from syncscan.guarding import blocking_copies, filters
+from syncscan.guarding.guarded_sync import in_graphs
 
 SYNCHRONIZATIONS = (
     ("torch._C", "_cuda_synchronize", "device"),
@@ -133,7 +133,7 @@ def _switch_on() -> None:
         _undo.callback(filters.put_first(_Warnings()))
         _undo.callback(replaced(_by_name()))
         _undo.callback(blocking_copies.watch(_copy_blocked))
-        _undo.callback(scopes.watch())
+        _undo.callback(watch_scopes())
         _debug_mode_on()
         _undo.callback(torch_hooks.in_child(_in_child))
     except BaseException:
@@ -232,3 +232,41 @@ def _in_child() -> None:
     _lock = threading.RLock()
     _armed.clear()
     _undo.close()
+
+
+_PLACE = "torch.autograd.profiler.record_function"
+_names: dict[int, list[str]] = {}
+
+
+def scopes_of(thread: int) -> tuple[str, ...]:
+    """Return the scopes that a thread has open, outermost first, of those entered while watched."""
+    return tuple(_names.get(thread, ()))
+
+
+def watch_scopes() -> Callable[[], None]:
+    """Track scopes from now on."""
+    put_back = replaced([(_PLACE, "__enter__", _entering), (_PLACE, "__exit__", _leaving)])
+
+    def unwatch() -> None:
+        put_back()
+        _names.clear()
+
+    return unwatch
+
+
+def _entering(original: Function) -> Function:
+    def entered(scope: Any) -> Any:
+        _names.setdefault(threading.get_ident(), []).append(scope.name)
+        return original(scope)
+
+    return entered
+
+
+def _leaving(original: Function) -> Function:
+    def left(scope: Any, *error: Any) -> Any:
+        names = _names.get(threading.get_ident())
+        if names and names[-1] == scope.name:
+            names.pop()
+        return original(scope, *error)
+
+    return left

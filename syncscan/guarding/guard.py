@@ -6,17 +6,24 @@ import fnmatch
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
 
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.guarding import allowed, dispatch, scopes
-from syncscan.guarding.export import family
-from syncscan.guarding.rule_of_line import written_reason
-from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
+from syncscan.guarding import allowed, dispatch
+from syncscan.guarding.guarded_sync import (
+    Chain,
+    GuardedSync,
+    chain_of,
+    frames_of,
+    matches,
+    own_frame,
+    own_work,
+    written_reason,
+)
 
 KEPT = 100
 """Most syncs that are stored; all are counted."""
@@ -135,7 +142,7 @@ class Guard:
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
         """Record a sync; `process` calls this, in the thread that waits."""
-        names = scopes.of(thread)
+        names = dispatch.scopes_of(thread)
         if not self._in_scope(names):
             return
         inner = frames_of(frame)
@@ -263,3 +270,16 @@ def _check(limit: int, warmup: int, allow: Mapping[str, str], on_violation: obje
     for glob, reason in allow.items():
         if not glob or not reason:
             raise UsageError(f"allow has {glob!r}: {reason!r}, but each entry needs a glob and a reason.")
+
+
+def family(name: str, kind: str, words: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+    """Yield the lines of one metric, with the labels and the value of each sample."""
+    yield f"# HELP {name} {words}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+        yield f"{name}{{{inside}}} {value}"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

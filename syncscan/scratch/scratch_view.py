@@ -1,4 +1,7 @@
-"""A place for what a program writes: it reads it back, and its user's files stay as they are."""
+"""A place for what a program writes: it reads it back, and its user's files stay as they are.
+
+Scratch folders are made on a disk, since a program may write checkpoints larger than the memory.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,24 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from syncscan.errors import UsageError
-from syncscan.scratch import bases, environment, landlock, uploads
+from syncscan.scratch import environment, landlock
 from syncscan.scratch.environment import cache_folders
 
 if TYPE_CHECKING:
     from syncscan.scratch.redirect import Redirection
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from syncscan.scratch.kernel import Mounts
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 KERNEL, PYTHON = "kernel", "python"
 VARIABLE = "SYNCSCAN_SCRATCH"
@@ -25,6 +41,12 @@ VARIABLE = "SYNCSCAN_SCRATCH"
 _BY_KERNEL = "the kernel sees to it."
 _BY_PYTHON = "Python's functions see to it, and whatever else writes is refused."
 _BY_PYTHON_ALONE = "Python's functions see to it. What native code and other programs write isn't held back here."
+PREFIX = "syncscan-view-"
+_FRESH_S = 60.0
+"""How old a folder is that nobody holds before it is taken for left behind."""
+_locked: dict[Path, int | None] = {}
+"""Open and locked folders of this process, so that no other takes them for left behind."""
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +68,7 @@ class Scratch:
     @classmethod
     def made(cls) -> Scratch:
         """Make one, of the kind that holds here."""
-        return cls(kind_here(), tuple(bases.made()))
+        return cls(kind_here(), tuple(_made()))
 
     def enter(self, *, dry: bool = True) -> None:
         """Let this process, and all that it starts, write into the view from here on; there is no way back.
@@ -62,7 +84,7 @@ class Scratch:
 
             redirect.enter(self.folders[0], cache_folders())
         environment.quiet(self.folders[0], dry=dry)
-        uploads.keep_back()
+        environment.keep_back()
 
     @contextlib.contextmanager
     def entered(self, passed: Sequence[Path] = ()) -> Iterator[Redirection]:
@@ -77,7 +99,7 @@ class Scratch:
         with contextlib.ExitStack() as changes, environment.quieted(folder, temporary_folder(folder)):
             redirection = Redirection(folder, [*cache_folders(), *passed])
             changes.callback(redirection.end)
-            changes.callback(uploads.keep_back().close)
+            changes.callback(environment.keep_back().close)
             yield redirection
 
     def written(self) -> dict[str, Path | None]:
@@ -94,7 +116,7 @@ class Scratch:
         """Remove all that was written."""
         for folder in self.folders:
             with contextlib.suppress(FileNotFoundError):
-                bases.removed(folder)
+                _remove(folder)
 
     def __enter__(self) -> Scratch:
         return self
@@ -126,7 +148,7 @@ def _kernels_refusal() -> str:
     """Return why the kernel gives no view here; empty where it does, as a child process tries out."""
     if sys.platform != "linux":
         return "only Linux has it"
-    with Scratch(KERNEL, tuple(bases.made())) as scratch:
+    with Scratch(KERNEL, tuple(_made())) as scratch:
         answer, asks = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -141,3 +163,72 @@ def _kernels_refusal() -> str:
             refusal = told.read().decode(errors="replace")
         os.waitpid(pid, 0)
     return refusal
+
+
+def _made() -> list[Path]:
+    """Make a scratch folder in each place that is fit for it, the best first.
+
+    No two are in the same top-level folder: what lies over one of these folders can't be kept in it.
+    """
+    folders: list[Path] = []
+    for base in _bases():
+        _sweep(base)
+        if base.parts[:2] not in [folder.parts[:2] for folder in folders]:
+            with contextlib.suppress(OSError):
+                folders.append(Path(tempfile.mkdtemp(prefix=PREFIX, dir=base)))
+                _locked[folders[-1]] = _lock(folders[-1])
+    return folders
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder for this process and those that it forks; None if another one has it."""
+    if fcntl is None:
+        return None
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held
+
+
+def _sweep(base: Path) -> None:
+    """Remove the folders of commands that were killed."""
+    for folder in base.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _FRESH_S:
+                held = _lock(folder)
+                if held is not None:
+                    os.close(held)
+                    _remove(folder)
+
+
+def _bases() -> list[Path]:
+    """Return the folders for temporary files, those in memory last."""
+    named = [tempfile.gettempdir(), "/var/tmp", "/tmp", "/dev/shm"]
+    known = [Path(os.path.realpath(name)) for name in named if Path(name).is_dir()]
+    return sorted(dict.fromkeys(known), key=_is_in_memory)
+
+
+def _is_in_memory(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return Mounts.here().of(str(folder)).kind in _IN_MEMORY
+    return False
+
+
+def _remove(folder: Path) -> None:
+    """Remove a scratch folder, whatever permissions a program has left in it."""
+    held = _locked.pop(folder, None)
+    shutil.rmtree(folder, onerror=_again)
+    if held is not None:
+        os.close(held)
+
+
+def _again(remove: Callable[..., Any], path: str, _: object) -> None:
+    with contextlib.suppress(OSError):
+        for each in (Path(path).parent, Path(path)):
+            if not each.is_symlink():
+                each.chmod(each.stat().st_mode | stat.S_IRWXU)
+        shutil.rmtree(path) if Path(path).is_dir() and not Path(path).is_symlink() else Path(path).unlink()

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, TypeVar
 import pytest
 
 from syncscan.dryrun.device_kinds import kind_of
-from syncscan.dryrun.pretence import Pretence
+from syncscan.dryrun.pretend import Pretence
 from syncscan.report.printable import printable
 from syncscan.scratch import Scratch, landlock
-from syncscan.scratch.bound_thread import BoundThread
-from syncscan.scratch.uploads import name_connections
+from syncscan.scratch.environment import name_connections
+from syncscan.scratch.landlock import BoundThread
 from syncscan.testing.watched import WatchedTest
 
 _NAMED = "_syncscan_named"

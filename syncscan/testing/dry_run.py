@@ -13,11 +13,10 @@ from types import FrameType
 
 from syncscan.capture.stack_frames import outward
 from syncscan.dryrun.device_kinds import kind_of
-from syncscan.dryrun.pretence import Pretence
+from syncscan.dryrun.pretend import Pretence
 from syncscan.dryrun.recorder import DryRunSession, RecordedWait
 from syncscan.guarding.guard import Guard
-from syncscan.guarding.rule_of_line import written_reason
-from syncscan.guarding.seen import GuardedSync, of_dry_run
+from syncscan.guarding.guarded_sync import GuardedSync, of_dry_run, written_reason
 from syncscan.model.analysis import Analysis
 from syncscan.model.capture import Coverage
 from syncscan.model.libraries import is_library

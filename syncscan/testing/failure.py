@@ -8,8 +8,7 @@ from pathlib import Path
 
 from syncscan.attribute import OWN
 from syncscan.gate import Written
-from syncscan.guarding.rule_of_line import rule_of
-from syncscan.guarding.seen import WAITS, GuardedSync
+from syncscan.guarding.guarded_sync import WAITS, GuardedSync, rule_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding

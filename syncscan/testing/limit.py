@@ -8,7 +8,7 @@ from typing import Any
 
 from syncscan.dryrun.device_kinds import kind_of
 from syncscan.errors import UsageError
-from syncscan.guarding.seen import matches
+from syncscan.guarding.guarded_sync import matches
 
 Frames = Iterable[tuple[str, int, str]]
 NO_RACES = "no_races"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from syncscan.errors import UsageError
 from syncscan.guarding.guard import Guard
-from syncscan.guarding.seen import GuardedSync
+from syncscan.guarding.guarded_sync import GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.testing.dry_run import DryRun

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError, installing
-from syncscan.guarding.export import family
+from syncscan.guarding.guard import family
 from syncscan.watching.reading import RECORDS
 from syncscan.watching.record import ENCODER, Alarm, Begin, Record, Window
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from syncscan.capture.stack_frames import line_of, naming
 from syncscan.facts.program_phases import name_of
-from syncscan.guarding.called import called, expression_at
+from syncscan.guarding.guarded_sync import called, expression_at
 from syncscan.lint.file_walk import FileWalk
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import parsed, read

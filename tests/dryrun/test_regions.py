@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, within  # noqa: E402
+from syncscan.dryrun.tensor_memory import EVERYTHING, Region, meet, region_of, within  # noqa: E402
 
 
 def test_the_part_of_a_slice_is_its_bytes() -> None:

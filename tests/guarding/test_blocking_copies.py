@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syncscan.guarding import blocking_copies
-from syncscan.guarding.seen import frames_of
+from syncscan.guarding.guarded_sync import frames_of
 
 torch = pytest.importorskip("torch")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.scratch import kernel
-from syncscan.scratch.mounts import Mounts
+from syncscan.scratch.kernel import Mounts
 
 NOBODY = 65534
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncscan.scratch import Scratch, landlock, sentence
+from syncscan.scratch import Scratch, landlock, scratch_view, sentence
 from tests.scratch.in_view import run
 
 
@@ -277,3 +277,18 @@ def test_what_holds_is_said(monkeypatch: pytest.MonkeyPatch, kind: str, version:
     monkeypatch.setattr(landlock, "version", lambda: version)
     assert sentence(kind=kind).startswith("What the program writes goes to a scratch copy")
     assert sentence(kind=kind).endswith(end)
+
+
+def test_a_folder_that_nobody_holds_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in use stays, and so does one that was made just now."""
+    monkeypatch.setattr(scratch_view, "_bases", lambda: [tmp_path])
+    left, fresh = tmp_path / f"{scratch_view.PREFIX}left", tmp_path / f"{scratch_view.PREFIX}fresh"
+    for folder in (left, fresh):
+        folder.mkdir()
+    (held,) = scratch_view._made()
+    for folder in (left, held):
+        os.utime(folder, (0, 0))
+    for folder in scratch_view._made():
+        scratch_view._remove(folder)
+    assert (left.exists(), fresh.exists(), held.exists()) == (False, True, True)
+    scratch_view._remove(held)

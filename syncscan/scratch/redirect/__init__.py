@@ -20,7 +20,7 @@ from typing import Any
 
 from syncscan.patches import Patches
 from syncscan.scratch import landlock
-from syncscan.scratch.redirect import children, writers
+from syncscan.scratch.redirect import other_writers
 from syncscan.scratch.redirect.functions import FileOpen, PathFunctions
 from syncscan.scratch.redirect.redirected_tree import Originals, Tree
 
@@ -35,7 +35,7 @@ def enter(folder: Path, passed: Sequence[Path]) -> None:
     What is written to `passed` folders stays.
     """
     os.environ["TMPDIR"] = str(temporary_folder(folder))  # of other programs too
-    children.let_python_join(folder, passed)
+    other_writers.let_python_join(folder, passed)
     redirection = Redirection(folder, passed)
     if landlock.holds():
         landlock.allow_writing_only(redirection.writable)
@@ -60,12 +60,12 @@ class Redirection:
         }
         stand_ins |= {io.open: opening.open, io.open_code: opening.open_code}
         self._patches = Patches()
-        for library in writers.FUNCTIONS:
-            self._patches.when_imported(library, functools.partial(writers.redirect, functions))
+        for library in other_writers.FUNCTIONS:
+            self._patches.when_imported(library, functools.partial(other_writers.redirect, functions))
         replace = self._patches.set
         replace(tempfile, "tempdir", str(temporary_folder(folder)))
         replace(shutil, "_use_fd_functions", False)  # of open folders, a view has only one part
-        replace(subprocess.Popen, "__init__", children.popen(functions, folder, warned=not landlock.holds()))
+        replace(subprocess.Popen, "__init__", other_writers.popen(functions, folder, warned=not landlock.holds()))
         install(stand_ins, self._patches)
 
     def end(self) -> None:

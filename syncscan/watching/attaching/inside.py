@@ -21,8 +21,7 @@ from syncscan.capture.stack_frames import line_of
 from syncscan.errors import SyncscanError
 from syncscan.facts.program_phases import name_of
 from syncscan.guarding.guard import Guard
-from syncscan.guarding.rule_of_line import rule_of
-from syncscan.guarding.seen import GuardedSync
+from syncscan.guarding.guarded_sync import GuardedSync, rule_of
 from syncscan.watching.attaching.requests import Order, answer
 from syncscan.watching.hooks import safely
 from syncscan.watching.once import Once

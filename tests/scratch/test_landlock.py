@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.scratch import landlock
-from syncscan.scratch.bound_thread import BoundThread
+from syncscan.scratch.landlock import BoundThread
 
 pytestmark = pytest.mark.skipif(not landlock.holds(), reason="no Landlock here")
 

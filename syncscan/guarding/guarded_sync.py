@@ -1,7 +1,12 @@
-"""Find the line that made a thread wait, and the calls that led to it."""
+"""A sync that a guard saw: the line that made a thread wait, what it called there, its rule, and why it is allowed."""
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import dis
+import itertools
+import linecache
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +17,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 from syncscan.capture.stack_frames import outward
-from syncscan.guarding.called import called
+from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.model.libraries import is_library, only_starts, passes_on
 
 DEEPEST = 64
@@ -69,7 +74,7 @@ class GuardedSync:
     """Code and instruction of the line that waits."""
     rule: str = ""
     """Rule where the op was observed, as in a dry run; "" where only the line's call shows it
-    (`guarding.rule_of_line.rule_of`)."""
+    (`guarding.guarded_sync.rule_of`)."""
 
     @property
     def called(self) -> str:
@@ -150,3 +155,139 @@ def _work(file: str) -> str:
 
 def _file(frame: FrameType) -> str:
     return frame.f_code.co_filename
+
+
+_RULES = {
+    "float": "item",
+    "int": "item",
+    "complex": "item",
+    "if": "tensor-bool",
+    "bool": "tensor-bool",
+    "[]": "boolean-index",
+    "[]=": "boolean-assign",
+    "in": "contains",
+    "format": "print-tensor",
+    "print": "print-tensor",
+    "to": "to-device",
+    "cuda": "to-device",
+    "tensor": "tensor-constructor",
+    "as_tensor": "tensor-constructor",
+    "synchronize": "explicit-sync",
+    "clip_grad_norm_": "clip-grad",
+    "unique_consecutive": "unique",
+    "argwhere": "nonzero",
+}
+"""Names that a line calls → rule, where the names differ."""
+_NAMED_ALIKE = frozenset(
+    "allclose barrier bincount coalesce cpu ctc-loss empty-cache equal histc item masked-select nonzero one-hot"
+    " pin-memory repeat-interleave tolist unique".split()
+)
+"""Rules with the name of what a line calls."""
+_KINDS = {"device": "explicit-sync", "event": "explicit-sync", "copy": "pageable-readback"}
+_TELLABLE = frozenset(_RULES.values()) | _NAMED_ALIKE | frozenset(_KINDS.values())
+_NOT_TOLD_APART = (
+    frozenset({"to-device", "pageable-readback", "cpu"}),  # which way a copy goes
+    frozenset({"print-tensor", "item"}),  # how many values the tensor has
+)
+
+
+def rule_of(sync: GuardedSync) -> str:
+    """Return the rule of a guarded sync, by what its line called; "" where that is ambiguous.
+
+    A trace is more precise: a guard sees neither ops nor copies.
+    """
+    if sync.rule:
+        return sync.rule
+    if sync.kind in _KINDS:
+        return _KINDS[sync.kind]
+    rule = sync.called.replace("_", "-")
+    return _RULES.get(sync.called, rule if rule in _NAMED_ALIKE else "")
+
+
+def written_reason(sync: GuardedSync) -> str:
+    """Return the reason of a comment `# syncscan: allow[RULE] reason` on a sync's line; "" where none allows it.
+
+    A comment allows what its rules may be: without a rule, with one that a guard can't recognize, or on a line whose
+    rule it can't determine, any sync.
+    """
+    comment = comment_at(sync.file, sync.line)
+    return comment.reason if comment and comment.reason and _may_be(comment.rules, sync) else ""
+
+
+def _may_be(rules: tuple[str, ...], sync: GuardedSync) -> bool:
+    if not rules or "*" in rules or not _TELLABLE.issuperset(rules):
+        return True
+    rule = rule_of(sync)
+    alike = next((group for group in _NOT_TOLD_APART if rule in group), {rule})
+    return not rule or not alike.isdisjoint(rules)
+
+
+def comment_at(file: str, line: int) -> Comment | None:
+    """Return the comment that allows something on a line; None without one."""
+    return _comments(file).get(line)
+
+
+@lru_cache(1 << 10)
+def _comments(file: str) -> dict[int, Comment]:
+    """Return the comments of a source file, by line; empty where it can't be read."""
+    return {comment.line: comment for comment in comments_in("".join(linecache.getlines(file)))}
+
+
+_OPERATIONS = {
+    "BINARY_SUBSCR": "[]",
+    "STORE_SUBSCR": "[]=",
+    "CONTAINS_OP": "in",
+    "FORMAT_VALUE": "format",
+    "FORMAT_SIMPLE": "format",
+    "TO_BOOL": "if",
+    "UNARY_NOT": "if",
+}
+"""Names of instructions that wait without a call. Python 3.14's subscript is a `BINARY_OP`."""
+
+
+def called(code: CodeType, instruction: int) -> str:
+    """Return the last name of what an instruction calls, or a word for what it does; "" where neither is known."""
+    operation = _operation(code, instruction)
+    if operation in _OPERATIONS:
+        return _OPERATIONS[operation]
+    if "JUMP" in operation and "IF" in operation:
+        return "if"
+    expression = expression_at(code, instruction)
+    return _name(expression) if expression is not None else ""
+
+
+def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
+    """Return the expression that an instruction evaluates; None where the source doesn't show it."""
+    with contextlib.suppress(SyntaxError, ValueError, IndexError):
+        return ast.parse(_segment(code, instruction).strip(), mode="eval").body
+    return None
+
+
+def _operation(code: CodeType, instruction: int) -> str:
+    return dis.opname[code.co_code[instruction]] if 0 <= instruction < len(code.co_code) else ""
+
+
+def _segment(code: CodeType, instruction: int) -> str:
+    """Return the source of an instruction's expression; if Python only stores lines, the line if it has one call."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), None)
+        text = linecache.getline(code.co_filename, line or 0).strip().removeprefix("return ").rpartition(" = ")[2]
+        return text if text.count("(") == 1 else ""
+    row = next(itertools.islice(positions(), max(0, instruction) // 2, None), None)
+    if row is None:
+        return ""
+    line, end, column, stop = row
+    lines = [linecache.getline(code.co_filename, number).encode() for number in range(line, end + 1)]
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][column:]
+    return b"".join(lines).decode(errors="replace")
+
+
+def _name(expression: ast.expr) -> str:
+    if isinstance(expression, ast.Subscript):
+        return "[]"
+    if not isinstance(expression, ast.Call):
+        return ""
+    function = expression.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

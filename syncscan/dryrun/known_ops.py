@@ -1,0 +1,153 @@
+"""What is known of an op that torch dispatches, by its schema, the table of waits and `torch.library`.
+
+A custom op that is written in Python runs as the program's code, so that the ops that it calls are seen. Of any other
+op of an extension its fake implementation tells whether the size of a result depends on values of the device, which the
+host has to wait for; where it doesn't, the op launches kernels and returns. An op without one is unknown.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from syncscan.dryrun import wait_table
+
+torch: Any = importlib.import_module("torch")
+_Tensor = torch.Tensor
+
+
+class Effect(NamedTuple):
+    """The arguments that an op writes to."""
+
+    written: tuple[int, ...]
+    """Places of the arguments that it writes to."""
+    named: tuple[str, ...]
+    """Names of those that are given by name."""
+    view: bool
+    """Whether it only returns a view."""
+    reads: bool = True
+    """Whether it reads values; `ones_like` and the like ask for size and type alone."""
+
+    def writes(self, args: Any, kwargs: Any) -> Sequence[Any]:
+        """Return the arguments that it writes to: tensors and lists of tensors."""
+        if not self.written:
+            return ()
+        positional = [args[at] for at in self.written if at < len(args)]
+        return [*positional, *(kwargs[key] for key in self.named if key in kwargs)]
+
+    def others(self, args: Any, kwargs: Any) -> Sequence[Any]:
+        if not self.written:
+            return (*args, *kwargs.values())
+        positional = [value for at, value in enumerate(args) if at not in self.written]
+        return [*positional, *(value for key, value in kwargs.items() if key not in self.named)]
+
+
+def effect_of(func: Any) -> Effect:
+    """Return the effect of an op by its schema; of one without a schema that of an op that only reads."""
+    schema = getattr(func, "_schema", None)
+    arguments = schema.arguments if schema is not None else ()
+    written = [(at, a.name) for at, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
+    returned = schema.returns if schema is not None else ()
+    view = any(r.alias_info is not None and not r.alias_info.is_write for r in returned)
+    about = schema is not None and (schema.name.endswith("_like") or schema.name.startswith("aten::new_"))
+    return Effect(tuple(at for at, _ in written), tuple(name for _, name in written), view, not about)
+
+
+class KnownOp(NamedTuple):
+    """An op, and what is to be done at each of its calls."""
+
+    func: Any
+    name: str
+    overload: str
+    """Its name with the overload, where it isn't the default one."""
+    dependent: bool
+    """Whether the size of its result, or its result itself, depends on values of the device."""
+    composed: bool
+    """Whether it is nothing but calls of others on a device: below autograd those alone are seen."""
+    effect: Effect
+    rule: wait_table.Rule | None = None
+    """Its row of the table of waits."""
+    code: Callable[..., Any] | None = None
+    """Its Python code, if it is written in Python or calls functions: the ops in there are seen instead of it."""
+    foreign: bool = False
+    """Whether it is an extension's, of which `wait_table` knows nothing."""
+
+
+def known_op(func: Any) -> KnownOp:
+    if not hasattr(func, "_schema"):
+        name = f"higher_order::{func.name()}"
+        return KnownOp(func, name, name, dependent=False, composed=False, effect=effect_of(func), code=_calls_of(func))
+    name, overload, has = func._schema.name, func._overloadname, torch._C._dispatch_has_kernel_for_dispatch_key
+    foreign = name.partition("::")[0] not in wait_table.KNOWN
+    full = name if overload in ("default", "") else f"{name}.{overload}"
+    return KnownOp(
+        func,
+        name,
+        full,
+        dependent=wait_table.depends_on_values(func.tags),
+        composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
+        effect=effect_of(func),
+        rule=wait_table.rule_of(full),
+        code=_python_code(func) if foreign else None,
+        foreign=foreign,
+    )
+
+
+def _calls_of(func: Any) -> Callable[..., Any] | None:
+    """Return the Python function by which an op runs the functions that it is given; None where it has another form.
+
+    Some of torch's own refuse to run under a mode, which is the only thing that they ask for it.
+    """
+    code = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    if not isinstance(code, FunctionType):
+        return None
+    names = {**code.__globals__, "_get_current_dispatch_mode": lambda: None}
+    return FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
+
+
+def _python_code(func: Any) -> Callable[..., Any] | None:
+    """Return the Python function that a custom op runs on CUDA; None where it isn't written in Python."""
+    definitions = getattr(_part("custom_ops"), "OPDEFS", {})
+    functions = getattr(definitions.get(func._schema.name), "_backend_fns", {})
+    code: Callable[..., Any] | None = functions.get("cuda", functions.get(None))
+    return code
+
+
+def depends_on_values(func: Any, args: Any, kwargs: Any) -> bool | None:
+    """Return whether the size of a result depends on values, by the op's fake implementation; None without one."""
+    if not _has_fake(func):
+        return None
+    fakes = importlib.import_module("torch._subclasses.fake_tensor")
+    shapes = importlib.import_module("torch.fx.experimental.symbolic_shapes")
+    mode = fakes.FakeTensorMode(shape_env=shapes.ShapeEnv())
+    tree = torch.utils._pytree
+    try:
+        given = tree.tree_map(
+            lambda value: mode.from_tensor(value, static_shapes=True) if isinstance(value, _Tensor) else value,
+            (args, kwargs),
+        )
+        with mode:
+            results = tree.tree_leaves(func(*given[0], **given[1]))
+    except (fakes.DynamicOutputShapeException, fakes.DataDependentOutputException):
+        return True
+    except Exception:  # whatever its author didn't foresee
+        return None
+    return any(not isinstance(size, int) for value in results for size in getattr(value, "shape", ()))
+
+
+def _has_fake(func: Any) -> bool:
+    name = func._schema.name
+    registry = getattr(_part("simple_registry"), "singleton", None)
+    entry = registry.find(name) if registry is not None else None
+    by_python = getattr(getattr(entry, "fake_impl", None) or getattr(entry, "abstract_impl", None), "kernel", None)
+    return by_python is not None or bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "Meta"))
+
+
+def _part(name: str) -> Any:
+    """Return a module of torch's registry of custom ops; None in a torch without it."""
+    try:
+        return importlib.import_module(f"torch._library.{name}")
+    except ImportError:
+        return None
