@@ -1,4 +1,4 @@
-"""The program's paths to its waits and its steps' ends, and what of the run lies, by these, in its steps or between them.
+"""The program's paths to its waits and its steps' ends, and what of the run lies in its steps or between them by these.
 
 An optimizer's call ends a step. In a long run the first one is left out, and with it what came before the loop. A short
 run, which is over before it was stopped, has no step to spare: its first one begins where the loop does, and its last

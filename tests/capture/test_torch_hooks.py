@@ -200,6 +200,10 @@ def called_back() -> Callable[[], None]:
     return stop
 
 
+def both(*closing: Callable[[], None]) -> Callable[[], None]:
+    return lambda: [close() for close in closing] and None
+
+
 def guarding() -> Callable[[], None]:
     stack = ExitStack()
     stack.enter_context(syncscan.guard(on_violation="raise"))
@@ -212,31 +216,28 @@ def terminating() -> Callable[[], None]:
 
 PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/optimizer_hook.py": lambda: OptimizerHook(lambda *step: None).remove,
-    "capture/module_calls.py": lambda: started(ModuleCalls(network, lambda: None, lambda output: None)),
-    "capture/rounds.py": monitoring,
+    "capture/torch_hooks.py": lambda: both(
+        started(ModuleCalls(network, lambda: None, lambda output: None)), torch_hooks.in_child(lambda: None)
+    ),
+    "capture/repeats.py": monitoring,
     "capture/ticks.py": lambda: started(Ticks(997)),
-    "capture/garbage.py": lambda: opened(Garbage()),
-    "capture/waits_by_name.py": recording,
-    "capture/callbacks.py": called_back,
+    "capture/cycle_recorder.py": lambda: opened(Garbage()),
+    "capture/callbacks.py": lambda: both(called_back(), recording()),
     "capture/step_ends.py": watching_scopes,
     "patches.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
-    "capture/torch_hooks.py": lambda: torch_hooks.in_child(lambda: None),
-    "capture/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
-    "capture/trial_process.py": trial_process.delay_copies,
+    "proof/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
+    "proof/trial_process.py": trial_process.delay_copies,
     "capture/signals.py": terminating,
     "guarding/dispatch.py": guarding,
     "guarding/filters.py": guarding,
-    "guarding/scopes.py": guarding,
     "guarding/blocking_copies.py": guarding,
     # The rest puts nothing into a program that compiles.
-    "capture/entry_points.py": "defines `replaced`, which the others use",
     "capture/processes.py": "signals of the process that waits for the program's",
-    "capture/repeats.py": "a thread of its own looks at frames",
     "capture/lines.py": "looks at frames in callbacks",
     "capture/usage.py": "a thread of its own looks at frames",
     "watching/watch.py": "a thread of its own looks at frames",
     "watching/sampler.py": "a thread of its own looks at frames",
-    "watching/torch_hooks.py": "a thread of its own looks at frames",
+    "watching/hooks.py": "a thread of its own looks at frames",
     "watching/attaching/inside.py": "looks at frames once",
     "watching/attaching/stuck.py": "another process looks at frames",
 }

@@ -261,7 +261,7 @@ def test_a_file_that_is_not_there_is_an_error(script: str) -> None:
     """One sentence, before anything runs."""
     result = CliRunner().invoke(group, ["dryrun", script])
     assert isinstance(result.exception, UsageError)
-    assert "gone.py doesn't exist" in str(result.exception)
+    assert "gone.py" in str(result.exception)
 
 
 def test_costs_come_from_a_recording(tmp_path: Path) -> None:
