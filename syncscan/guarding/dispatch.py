@@ -2,7 +2,7 @@
 
 Torch's debug mode warns of blocking copies and stream synchronizations, in the thread that makes them; that costs
 nothing where nothing waits. Others are hooked by name: device and event synchronizations and calls that wait below
-torch (`capture.waits_by_name`), non-blocking copies (`blocking_copies`). The first guard switches all of it on, the
+torch (`capture.callbacks`), non-blocking copies (`blocking_copies`). The first guard switches all of it on, the
 last one off.
 """
 

@@ -32,7 +32,7 @@ TURNS, SLOW_TURNS, FEWEST_TURNS = 12, 4, 2
 SLOW_US = 50_000.0
 """Steps from this on make turns longer than `TURN_S` would have them, so there are fewer."""
 WARM = 10
-"""Steps that a program makes before its first turn, at most; see `capture.paced_steps`."""
+"""Steps that a program makes before its first turn, at most; see `proof.trial_process`."""
 ORDER = (0, 1, 1, 0)
 
 

@@ -34,7 +34,7 @@ from syncscan.proof.trial import Trials
 from syncscan.scratch import KERNEL, kind_here
 
 CPU = "CPU, "
-"""Prefix of the name of a CPU, which copies nothing later (`capture.pace.device_name`)."""
+"""Prefix of the name of a CPU, which copies nothing later (`proof.trial_process.device_name`)."""
 
 
 def prove(

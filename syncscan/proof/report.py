@@ -10,8 +10,8 @@ import msgspec
 
 from syncscan.proof.outcome import Difference, Measured, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report import svg
-from syncscan.report.page import template
 from syncscan.report.blocks import Block, Figure, Fold, Grid, GridColumn, Heading, Sentence, facts, notes
+from syncscan.report.page import template
 from syncscan.report.step_picture import StepPicture
 from syncscan.report.units import duration
 
