@@ -88,10 +88,10 @@ class Database:
         """Return the names of a table's columns; empty without the table."""
         return frozenset(self._listed(table)[0])
 
-    def _list_columns(self, table: str) -> tuple[Sequence[str], bool]:
-        """Return a table's columns in order, and whether a row consists of them: a key may be stored elsewhere."""
+    def _list_columns(self, table: str) -> tuple[Sequence[str], frozenset[str]]:
+        """Return a table's columns in order, and those of its key, which may be stored elsewhere than in its rows."""
         rows = list(self._rows(f'PRAGMA table_info("{table}")')) if table in self.tables else []
-        return [str(row[1]) for row in rows], not any(row[5] for row in rows)
+        return [str(row[1]) for row in rows], frozenset(str(row[1]) for row in rows if row[5])
 
     def numbers(self, table: str, columns: Sequence[str], part: Part = WHOLE) -> Iterator[Int64]:
         """Yield the numbers of `blocks`."""
@@ -117,11 +117,11 @@ class Database:
                 yield Rows(np.stack(every), rows.texts)
 
     def _stored(self, table: str, columns: Sequence[str], text: str, part: Part) -> Iterator[Rows]:
-        listed, whole_rows = self._listed(table)
-        if not whole_rows or not self._pages.readable:
+        listed, keys = self._listed(table)
+        leaves = None if keys.intersection(columns) else self._pages.leaves(self.tables[table])
+        if leaves is None:
             yield from self._by_sql(table, columns, text, "" if part[0] == 0 else "WHERE 0")
             return
-        leaves = self._pages.leaves(self.tables[table])
         chosen = leaves[round(part[0] * len(leaves)) : round(part[1] * len(leaves))]
         for rows in self._pages.rows(chosen, list(map(listed.index, columns)), listed.index(text) if text else None):
             if isinstance(rows, RowIds):

@@ -91,15 +91,17 @@ class Pages:
         self._size = int.from_bytes(header[16:18], "big")
         self._size = 1 << 16 if self._size == 1 else self._size
         self._usable = self._size - header[20]
-        self.readable = header[56:60] == _UTF8.to_bytes(4, "big") and self._size >= 512
+        self._readable = header[56:60] == _UTF8.to_bytes(4, "big") and self._size >= 512
         self._last = Path(path).stat().st_size // max(self._size, 1)
         self.damaged = ""
 
     def close(self) -> None:
         self._file.close()
 
-    def leaves(self, root: int) -> list[int]:
-        """Return the pages with the rows of the table whose tree has this root, in order."""
+    def leaves(self, root: int) -> list[int] | None:
+        """Return the pages with the rows of the table whose tree has this root, in order; None if only SQL can."""
+        if not self._readable or not 1 < root <= self._last or self._read([root])[0] not in _POINTERS:
+            return None
         leaves: list[int] = []
         level, left = [root], self._last
         while level:

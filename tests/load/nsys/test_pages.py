@@ -82,14 +82,34 @@ def test_only_odd_pages_are_left_to_sql(tmp_path: Path, monkeypatch: pytest.Monk
     assert clauses[0].startswith("WHERE rowid BETWEEN")
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"), [(["encoding = 'UTF-16'"], ""), ([], " PRIMARY KEY")], ids=["UTF-16", "a key for a row's id"]
-)
-def test_other_tables_are_left_to_sql(tmp_path: Path, settings: list[str], key: str) -> None:
+@pytest.mark.parametrize("key", [" PRIMARY KEY", " NOT NULL PRIMARY KEY DESC"])
+def test_keys_are_left_to_sql(tmp_path: Path, key: str) -> None:
     rows = [(number, None, number, "ü", 2) for number in range(100)]
-    opened = database(tmp_path, rows, *settings, key=key)
-    texts = [row[:-1] for row in expected(rows)]
-    assert [row[:-1] for row in read(opened)] == texts
+    assert read(database(tmp_path, rows, key=key)) == expected(rows)
+
+
+def test_another_encoding_is_left_to_sql(tmp_path: Path) -> None:
+    rows = [(number, None, number, "ü", 2) for number in range(100)]
+    opened = database(tmp_path, rows, "encoding = 'UTF-16'")
+    assert [row[:3] for row in read(opened)] == [row[:3] for row in expected(rows)]
+
+
+def test_a_key_that_is_not_asked_for_leaves_pages_to_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(number, None, number, "ü", 2) for number in range(100)]
+    opened = database(tmp_path, rows, key=" PRIMARY KEY")
+    monkeypatch.setattr(Database, "_by_sql", lambda *_: pytest.fail("by SQL"))
+    assert sum(numbers.shape[1] for numbers in opened.numbers("events", ["c", "e"])) == 100
+
+
+def test_a_table_without_row_ids_is_left_to_sql(tmp_path: Path) -> None:
+    database(tmp_path, []).close()
+    with sqlite3.connect(tmp_path / "export.sqlite") as base:
+        base.execute("CREATE TABLE other (a INTEGER PRIMARY KEY, b) WITHOUT ROWID")
+        base.execute("INSERT INTO other VALUES (1, 2)")
+    base.close()
+    opened = Database(str(tmp_path / "export.sqlite"), "x")
+    assert [numbers.tolist() for numbers in opened.numbers("other", ["b"])] == [[[2]]]
+    assert not opened.damaged
 
 
 def test_parts_of_a_table_make_the_whole(tmp_path: Path) -> None:
