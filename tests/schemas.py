@@ -27,15 +27,15 @@ PACKAGE = Path(features.__file__).parent
 
 KINDS = {
     "analysis": Schema(
-        "syncscan.report.json:AnalysisDocument", 1, "`analyze --format json`: the analysis of one trace."
+        "syncscan.report.json:AnalysisDocument", 2, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Schema(
         "syncscan.report.json:SavedDocument",
-        1,
+        2,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Schema(
-        "syncscan.report.whatif_report:WhatifDocument", 1, "`whatif --format json`: the step without chosen syncs."
+        "syncscan.report.whatif_report:WhatifDocument", 2, "`whatif --format json`: the step without chosen syncs."
     ),
     **features.schemas(),
 }

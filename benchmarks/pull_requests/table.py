@@ -34,8 +34,8 @@ PUBLIC = {
 }
 """Each program's pull request, and what is said there of its gain; the five that gained first."""
 HEAD = (
-    "| pull request | reported there | limited by | waits | step, ms | projected, % | measured, % | medians |",
-    "|---|---|---|--:|--:|--:|--:|---|",
+    "| pull request | reported | limited by | waits | step, ms | no waits, % | fixed, % | measured, % | medians |",
+    "|---|---|---|--:|--:|--:|--:|--:|---|",
 )
 
 
@@ -48,7 +48,8 @@ class Gain(NamedTuple):
 
     def __str__(self) -> str:
         """Return it in per cent."""
-        return f"{100 * self.likely:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        likely, low, high = (round(100 * part, 1) + 0.0 for part in self)  # no -0.0
+        return f"{likely} ({low} to {high})"
 
     def holds(self, other: Gain) -> str:
         """Return whether another one's median lies in this range, or at least both overlap."""
@@ -57,20 +58,20 @@ class Gain(NamedTuple):
         return "overlap" if self.low <= other.high and other.low <= self.high else "**outside**"
 
 
-def projected(name: str, recording: Path) -> tuple[syncscan.Analysis, Gain]:
-    """Return what is projected from a recording of `before` without the syncs that the pull request took."""
+def projected(name: str, recording: Path) -> tuple[syncscan.Analysis, float, Gain]:
+    """Return what is projected from a recording of `before` without the waits that the pull request took, and fixed."""
     analysis = syncscan.analyze(recording)
-    projection = analysis.whatif(*REMOVED.get(name, ["all"]))
+    projection = analysis.whatif(*REMOVED.get(name, ["all"]), fix=True)
     base = projection.baseline_us
     low, high = (1 - us / base for us in reversed(projection.range_us))
-    return analysis, Gain(projection.saving_us / base, low, high)
+    return analysis, 1 - (projection.waits_us or base) / base, Gain(projection.saving_us / base, low, high)
 
 
 def row(name: str, recording: Path, measured: dict[str, Any]) -> str:
     """Return a program's row."""
     label, public = PUBLIC[name]
     repository, number = label.split("#")
-    analysis, gain = projected(name, recording)
+    analysis, of_waits, gain = projected(name, recording)
     own = [f for f in analysis.findings if not f.intended]
     real = Gain(*measured["gain"])
     cells = (
@@ -79,6 +80,7 @@ def row(name: str, recording: Path, measured: dict[str, Any]) -> str:
         analysis.step.bound.value,
         f"{sum(f.per_step for f in own):.0f}",
         f"{measured['before_us'] / 1e3:.2f}",
+        f"{100 * of_waits:.1f}",
         f"{gain}",
         f"{real}",
         gain.holds(real),

@@ -22,6 +22,7 @@ FORMATS = ("text", "json", "html")
     type=click.Choice(("eager", "compile", "reduce-overhead", "graph")),
     help="Also change how the step launches: torch.compile, with CUDA graphs, or the whole step as one CUDA graph.",
 )
+@click.option("--fix", is_flag=True, help="Also take out the ops that the fixes replace, where a rule says by what.")
 @click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which timing code needs.")
 @result_options(FORMATS)
 @options
@@ -29,6 +30,7 @@ def command(
     trace: str,
     remove: tuple[str, ...],
     launches: str | None,
+    fix: bool,
     keep_timing: bool,
     form: str,
     output: str | None,
@@ -38,7 +40,7 @@ def command(
     """Replay the step of TRACE without some of its syncs: the real gain, and what bounds the step afterwards.
 
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches, only the syncs that --remove names are
-    removed.
+    removed. With --fix, the step is that of the fixes: what is made or read once takes its whole op along.
     """
     from syncscan.report import page, whatif_report
 
@@ -46,7 +48,7 @@ def command(
     analysis = analysis_options.analysis_of(trace)
     warn(analysis.warnings)
     chosen = remove or (() if launches else ("all",))
-    projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches)
+    projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches, fix=fix)
     report = whatif_report.blocks(analysis, projection)
     if form == "json":
         text = whatif_report.render(analysis, projection)

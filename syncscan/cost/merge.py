@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.cost.step import times_held
-from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, SyncPoint, short_id
+from syncscan.model.finding import Cause, Confidence, Finding, Phase, Replacement, Severity, SyncPoint, short_id
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
@@ -88,6 +88,7 @@ def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, ste
         occurrences=tuple(group),
         do=d.do,
         removal=d.removal,
+        replacement=d.replacement,
         path=w.path,
     )
 
@@ -111,6 +112,7 @@ LEAST = 4
 _READS = frozenset({"item", "number-argument", "tolist"})
 """Rules whose reads may be of the same value, as far as a trace shows."""
 _ONCE = "Read it once, before the loop or the layers, and pass the number on (as max_seqlen is)."
+_DO = "Read it once, before the loop, if the value is the same each time."
 _IF = "If it is the same value each time (such as a length that every layer needs), read it once before and pass it on."
 
 
@@ -135,7 +137,7 @@ def _with_name(trace: Trace, finding: Finding, names: dict[int, str]) -> Finding
     if not trace.steps or len(counts) > 1 or min(counts) < LEAST or not _may_be_one_value(finding):
         return finding
     title = f"{finding.title}, {min(counts)} times at one line: read it once if the value is the same"
-    return replace(finding, title=title, fix=f"{_IF} {finding.fix}")
+    return replace(finding, title=title, fix=f"{_IF} {finding.fix}", do=_DO, replacement=Replacement.NOTHING)
 
 
 def _may_be_one_value(finding: Finding) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Use
+from syncscan.model.finding import Cause, Diagnosis, Replacement, Use
 from syncscan.rules.pages import sync_page
 
 
@@ -41,6 +41,7 @@ def diagnose(rule: Rule, match: Diagnosis, library: str = "") -> Diagnosis:
         fix=fix,
         when_fine=page.when_fine,
         do=_filled(match.do or _of(page.dos, match), match.values),
+        replacement=match.replacement if match.fix else Replacement(_of(page.replacements, match) or "unknown"),
         use=match.use or _USES.get(cause, Use.UNKNOWN),
         copied=diagnose(rule, match.copied, library) if match.copied else None,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal, Use
+from syncscan.model.finding import Cause, Diagnosis, Removal, Replacement, Use
 from syncscan.rules.pages import FOLDER
 
 if sys.version_info >= (3, 11):
@@ -53,6 +53,7 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Values of fields in them, besides `{op}`, the op that was found."""
     cause: Cause = Cause.UNKNOWN
     removal: Removal = Removal.NOTHING
+    replacement: Replacement = Replacement.UNKNOWN
     use: Use | None = None
     intended: bool = False
 
@@ -82,6 +83,7 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             variant=self.variant or op,
             values={"op": op, **self.values},
             removal=self.removal,
+            replacement=self.replacement,
             cause=self.cause,
             use=self.use,
             intended=self.intended,

@@ -45,7 +45,7 @@ def projected(analysis: Analysis, fixes: Iterable[Fix]) -> Projection | None:
     staying = {(file, line) for fix, file, lines in spans for line in lines if fix.shared}
     lines = {(file, line) for _, file, lines in spans for line in lines} - staying
     removed = [f.id for f in analysis.findings if f.recoverable_us is not None and _place(f) in lines]
-    return analysis.whatif(*(f"id:{number}" for number in removed)) if removed else None
+    return analysis.whatif(*(f"id:{number}" for number in removed), fix=True) if removed else None
 
 
 def with_note(fixed: Fixed, trace: str) -> Fixed:

@@ -125,7 +125,7 @@ def _share(analysis: Analysis, findings: Sequence[Finding]) -> GainShare | None:
     """Return what removing these findings saves; their ids are matched literally, not as globs."""
     if not analysis.replayable or analysis.step.recoverable_us is None:
         return None
-    projection = analysis.whatif(*(f"id:{_literal(f.id)}" for f in findings))
+    projection = analysis.whatif(*(f"id:{_literal(f.id)}" for f in findings), fix=True)
     base = projection.baseline_us or 1.0
     low, high = projection.range_us
     return GainShare(*(max(0.0, saving) / base for saving in (projection.saving_us, base - high, base - low)))

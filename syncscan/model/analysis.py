@@ -122,7 +122,12 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         raise KeyError(id)
 
     def whatif(
-        self, *remove: str, step_ms: float | None = None, keep_timing: bool = False, launches: str | None = None
+        self,
+        *remove: str,
+        step_ms: float | None = None,
+        keep_timing: bool = False,
+        launches: str | None = None,
+        fix: bool = False,
     ) -> Projection:
         """Project the step without the findings that these selectors name, and with its launches replaced.
 
@@ -133,18 +138,20 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
             launches: `eager`, as they are; `compile`, the network under `torch.compile`; `reduce-overhead`, that with
                 CUDA graphs; `graph`, the whole step as one CUDA graph. What breaks a graph and isn't removed still
                 does. With any of them, the range also covers what may go, or grow, along with the syncs.
+            fix: also take out what the rules' fixes do: the op around a wait and what only leads up to it, less what
+                comes in its place. Without effect on `launches`, and where a rule can't say it.
 
         Raises:
             UsageError: a selector is invalid or matches nothing; launches is unknown; or the trace holds nothing
                 to replay, or a step that is compiled already.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
-        return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing, launches=launches)
+        return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing, launches=launches, fix=fix)
 
     def schedule(
         self, *remove: str, at: int | None = None, step_ms: float | None = None, launches: str | None = None
     ) -> Schedule | None:
-        """Return one step without the selected findings, launch by launch; None where nothing was launched.
+        """Return one step with the selected findings fixed, launch by launch; None where nothing was launched.
 
         Args:
             remove: selectors, as for `whatif`.

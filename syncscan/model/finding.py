@@ -103,6 +103,18 @@ class Removal(str, enum.Enum):
     KERNELS = "kernels"
 
 
+class Replacement(str, enum.Enum):
+    """Work that a rule's fix puts in the place of the op that waits (`replacement` in the header of a rule's page).
+
+    UNKNOWN: the rule can't say, so that the fix gains what removing the wait does. NOTHING: the op goes, and so do ops
+    that only lead up to it, as for a constant that is made once. OP: another op comes, with one launch.
+    """
+
+    UNKNOWN = "unknown"
+    NOTHING = "nothing"
+    OP = "op"
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """A rule's verdict on a sync point: what it states of the call, completed by the texts of its page."""
 
@@ -123,6 +135,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """True for waits that are intended or not the program's own: they are reported with severity `info`."""
     removal: Removal = Removal.NOTHING
     """The part of the call that remains after the fix."""
+    replacement: Replacement = Replacement.UNKNOWN
+    """The work that the fix puts in the op's place; stated as the title is."""
     use: Use | None = None
     """Use of the value by the host; None where the cause's class says it."""
     variant: str = ""
@@ -350,6 +364,9 @@ class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     ]
     untold: Annotated[str, about("why the gain is uncertain or unknown; otherwise empty")]
     value: Annotated[Use, about("how the host uses the value; decides whether the sync is safe to remove")]
+    replacement: Annotated[
+        Replacement, about("what the fix puts in the place of the op; if unknown, the gain is that of the wait alone")
+    ] = Replacement.UNKNOWN
     title: str
     why: str
     fix: str

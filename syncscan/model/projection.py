@@ -41,6 +41,8 @@ class Projection(msgspec.Struct, frozen=True):
     """Fraction of the host's own time in the trace that isn't profiler overhead."""
     launches: str = "eager"
     """How the step is launched: `eager`, `compile`, `reduce-overhead` or `graph`."""
+    waits_us: float | None = None
+    """The predicted step if only the waits went; given where the ops go along that the fixes replace."""
     provided: str = ""
     """Obstacles to launching it so, a sentence; empty without any."""
 
@@ -151,7 +153,7 @@ class Projects(Protocol):
         ...
 
     def whatif(
-        self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None
+        self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None, fix: bool
     ) -> Projection: ...
 
     def schedule(

@@ -26,6 +26,8 @@ class RuleDoc(msgspec.Struct, frozen=True):
     """Texts on what to write instead, by variant."""
     dos: Mapping[str, str]
     """Those texts in one imperative line, by variant."""
+    replacements: Mapping[str, str]
+    """The work that each puts in the op's place, by variant; see `Replacement`."""
     why: str
     """Why it costs time, as a finding says it: in plain text."""
     when_fine: str

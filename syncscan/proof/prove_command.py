@@ -155,7 +155,7 @@ def command(
     before, words = _split_command(before, words) if revisions else (before, words)
     after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
     analysis = api.analyze(trace) if trace else None
-    projected = analysis.whatif(*(remove or ("all",))) if analysis else None
+    projected = analysis.whatif(*(remove or ("all",)), fix=True) if analysis else None
     if not in_place:
         say(scratch.sentence())
     proof = prove(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
 from syncscan.facts.profiler_work import profilers_own_within
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Finding, FindingFacts, Phase, Severity, Source, Use
+from syncscan.model.finding import Attribution, Finding, FindingFacts, Phase, Replacement, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -132,12 +132,16 @@ def saving(us: float, step_us: float, limits: tuple[float, float] | None = None)
 
 
 def gains(f: Finding, step_us: float) -> str:
-    """Return what removing a sync gains: `removing it gains 4.3 ms (27%)`, or `nothing`; empty if not projected."""
+    """Return what a sync's fix gains: `removing it gains 4.3 ms (27%)`, or `nothing`; empty if not projected.
+
+    `the fix gains` where that takes along more than the wait.
+    """
     us = f.recoverable_us
     if us is None or not step_us:
         return ""
     known = measurable(us, step_us)
-    return f"removing it gains {figure(us, Basis.REPLAY, step_us, f.recoverable_range_us) if known else 'nothing'}"
+    how = "removing it" if f.replacement is Replacement.UNKNOWN else "the fix"
+    return f"{how} gains {figure(us, Basis.REPLAY, step_us, f.recoverable_range_us) if known else 'nothing'}"
 
 
 def figure(us: float, basis: Basis, step_us: float, limits: tuple[float, float] | None) -> str:
@@ -288,7 +292,8 @@ def projected(f: Finding, step: StepSummary) -> str:
         return ""
     part = f"{percent(us, replayed_us)}; " if measurable(us, replayed_us) else ""
     often = " per step" if measurable(us, replayed_us) else " of the step"
-    saves = f"Removing it would save {saving(us, replayed_us, limits)}{often}"
+    how = "Removing it" if f.replacement is Replacement.UNKNOWN else "The fix"
+    saves = f"{how} would save {saving(us, replayed_us, limits)}{often}"
     if measurable(limits[1], replayed_us):
         saves += f" ({part}{spread(limits, replayed_us)})"
     if f.moved_us is not None and f.moved_us >= 0.01 * f.wait_us:

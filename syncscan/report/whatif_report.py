@@ -62,6 +62,8 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Block]:
     else:
         none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
         yield Heading(f"{none}: the step takes {duration(p.baseline_us)}.", 1)
+    if p.waits_us is not None:
+        yield Sentence(_beside_waits(p))
     changed = p.removed or p.launches != "eager"
     below = changed and p.range_us[0] < max(p.device_limit_us, p.host_limit_us)
     doubt = "; the range allows for errors in both" if below else ""
@@ -72,6 +74,14 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Block]:
     )
     yield Sentence(f"{_basis(p)}{_device(analysis)}", "dim")
     yield Sentence(steps_found(analysis), "dim")
+
+
+def _beside_waits(p: Projection) -> str:
+    """Return what the fixes take besides the waits."""
+    if p.waits_us == p.predicted_us:
+        return "No rule says what its fix puts in an op's place: the fixes gain what the waits do."
+    shorter = percent(max(0.0, p.baseline_us - (p.waits_us or 0.0)), p.baseline_us)
+    return f"That is with the ops that the fixes replace; without the waits alone it is {shorter} shorter."
 
 
 _LAUNCHED = {
@@ -170,6 +180,7 @@ class WhatifDocument(Document, frozen=True):
     limits: LimitsDocument
     notes: tuple[str, ...]
     profiled_us: Annotated[float, about("the step in the trace")]
+    waits_us: Annotated[float | None, about("the predicted step if only waits went; with --fix, where ops go along")]
     calibrated: Annotated[bool, about("whether the unprofiled step's time is known")]
     host_scale: Annotated[float, about("fraction of host time that isn't profiler overhead")]
     device_share: Annotated[

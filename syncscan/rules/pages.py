@@ -62,6 +62,7 @@ def sync_page(id: str) -> RuleDoc:
         titles=_variants("title", header),
         fixes=_variants("fix", header),
         dos=_variants("do", header),
+        replacements=_variants("replacement", header),
         why=_plain(sections[WHY]),
         when_fine=_plain(sections[WHEN_FINE]),
     )
@@ -81,6 +82,7 @@ def habit_page(id: str) -> RuleDoc:
         titles={"": header["name"], **_variants("title", header)},
         fixes=_variants("fix", header),
         dos=_variants("do", header),
+        replacements={},
         why=_plain(sections[WHY_OF_HABIT]),
         when_fine=_plain(sections[WHEN_FINE]),
         subject=header.get("subject", ""),

@@ -127,7 +127,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             page: number of the page of a long answer, from 1.
         """
         analysis = traces.analysis(trace)
-        projection = analysis.whatif(*(remove or ["all"]))
+        projection = analysis.whatif(*(remove or ["all"]), fix=True)
         return paged(terminal.drawn(whatif_report.blocks(analysis, projection), LINE), page)
 
     def diff(before: str, after: str, page: int = 1) -> str:

@@ -65,8 +65,12 @@ class CalibratedStep:
         calibration: Calibration,
         number: Mapping[str, int],
         surroundings: Surroundings,
+        waits: CalibratedStep | None = None,
     ) -> None:
         self.trace, self.graph, self.calibration, self.number = trace, graph, calibration, number
+        self.surroundings = surroundings
+        self.waits = waits
+        """The step whose findings take nothing along but their waits, if this one's take more."""
         self.replay = calibration.replay
         self.before = steady(self.replay)
         self.shares = shares_of(self.replay, self.before.period, surroundings.measured)
@@ -80,6 +84,14 @@ class CalibratedStep:
 
     def replay_of(self, graph: Graph) -> Replay:
         return Replay(graph, self.replay.scale, self.replay.stretch)
+
+    @cached_property
+    def fixed(self) -> CalibratedStep:
+        """The step whose findings take along what their fixes do."""
+        graph, calibration = self.graph.fixed(), self.calibration
+        replays = [Replay(graph, r.scale, r.stretch) for r in (calibration.replay, *calibration.slack)]
+        calibration = replace(calibration, replay=replays[0], slack=tuple(replays[1:]))
+        return CalibratedStep(self.trace, graph, calibration, self.number, self.surroundings, self)
 
     def after(self, removed: frozenset[int]) -> Steady:
         """Return the step without these findings, with other ranks and its input as late as they were."""
@@ -207,6 +219,7 @@ class CalibratedStep:
         """Return alternative times of the step without these findings, as parts of the step as it is."""
         replay, base = self.replay, self.before.period
         alternatives = [steady(replay, removed, with_ops=True).period / base, self._throttled(removed) / base]
+        alternatives += [self.waits.after(removed).period / base] if self.waits else []
         alternatives += [period(other, removed) / whole for other in self.calibration.slack if (whole := period(other))]
         return alternatives + [period(replay, removed, k) / alone for k, alone in self._alone if alone]
 

@@ -49,6 +49,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     calibrated = projector.calibrated()
     if reason := unsettled(calibrated):
         return Gains(without_replay(step, reason), projector.findings)
+    calibrated = calibrated.fixed
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]

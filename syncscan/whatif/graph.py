@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64
 from syncscan.model.rank import Record, StreamWait
@@ -167,6 +168,10 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(n.host_ns for n in self.nodes if isinstance(n, HostRun | HostWait | Collective) and n.thread == 0)
 
 
+def _fixed(node: Node) -> Node:
+    return replace(node, wait=node.wait.fixed) if isinstance(node, HostWait) else node
+
+
 class Graph(msgspec.Struct, frozen=True, eq=False):
     """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
@@ -177,6 +182,11 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
     events: int
     busy_ns: float = 0.0
     """Mean time per step in which any stream works; overlap counts once."""
+
+    def fixed(self) -> Graph:
+        """Return the graph whose waits, once removed, take along what their fixes do."""
+        programs = (replace(p, nodes=tuple(_fixed(node) for node in p.nodes)) for p in self.programs)
+        return replace(self, programs=tuple(programs))
 
     @property
     def occupied_ns(self) -> float:

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Float64, Int32, Int64, median, numbered_pairs
+from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
@@ -74,6 +75,13 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
         """Return when all work launched on this stream before each of these times ended, ns; 0 without any."""
         issued, done = self.by_stream[stream]
         return np.append(0, done)[issued.searchsorted(before)]
+
+    def work_of(self, track: int, within: Interval) -> tuple[int, float]:
+        """Return the stream (or NONE) and the length of what a thread launches in this time, ns; the first's stream."""
+        places = np.arange(*self.issued.searchsorted(within))
+        places = places[self.tracks[places] == track]
+        stream = int(self.stream[places[0]]) if len(places) else NONE
+        return stream, float((self.end - self.start)[places].sum())
 
 
 def find_launches(trace: Trace, begin: int, end: int) -> Launches:

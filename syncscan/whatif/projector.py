@@ -59,7 +59,7 @@ class Projector:
         self.trace, self.findings, self.unprofiled_us = trace, tuple(findings), unprofiled_us
         self.measured, self.integrity, self.in_source = measured, integrity, tuple(in_source)
         self.number = {f.id: n for n, f in enumerate(findings)}
-        self.points = [NumberedPoint(n, o) for n, f in enumerate(findings) for o in f.occurrences]
+        self.points = [NumberedPoint(n, o, f.replacement) for n, f in enumerate(findings) for o in f.occurrences]
         self._calibrated: dict[float | None, CalibratedStep] = {}
         self._changed: dict[Change, Graph] = {}
         self._joint: dict[tuple[str, float | None], Joint] = {}
@@ -90,14 +90,15 @@ class Projector:
         return build(self.steps)
 
     def changed(self, change: Change) -> Graph:
-        """Return the steps' graph with this change; the list of remedies asks again for what a habit asked for."""
+        """Return the steps' graph with this change and with fixes; remedies ask again for what a habit asked for."""
         if change not in self._changed:
-            self._changed[change] = self.graph if change == NO_CHANGE else build(self._steps_with(change))
+            graph = self.graph if change == NO_CHANGE else build(self._steps_with(change))
+            self._changed[change] = graph.fixed()
         return self._changed[change]
 
     def then(self, removed: frozenset[int], change: Change) -> float:
-        """Return the step's period without these findings (by number) and with this change, in the replay's ns."""
-        step = self.calibrated()
+        """Return the step's period with these findings (by number) fixed and this change made, in the replay's ns."""
+        step = self.fixed
         if change == NO_CHANGE:
             return step.after(removed).period
         return period(step.replay_of(self.changed(change)), removed - step.behind)
@@ -126,6 +127,11 @@ class Projector:
         if step_ms:
             refuse(step_ms * 1e6, reach(self.graph, step_ms * 1e6), self.observed_ns)
         return self._calibrated_to(step_ns)
+
+    @property
+    def fixed(self) -> CalibratedStep:
+        """The step whose findings take along what their fixes do."""
+        return self.calibrated().fixed
 
     def doubt(self, step_ms: float | None = None) -> str:
         """Return what is doubtful about the step's time without the profiler, a sentence; empty where nothing is.
@@ -164,7 +170,8 @@ class Projector:
         if calibration.known:
             return ()
         ends = (replace(calibration, replay=replay, slack=()) for replay in calibration.slack)
-        return tuple(CalibratedStep(self.trace, self.graph, end, self.number, self.surroundings) for end in ends)
+        steps = (CalibratedStep(self.trace, self.graph, end, self.number, self.surroundings) for end in ends)
+        return tuple(step.fixed for step in steps)
 
     def whatif(
         self,
@@ -173,6 +180,7 @@ class Projector:
         step_ms: float | None = None,
         keep_timing: bool = False,
         launches: str | None = None,
+        fix: bool = False,
     ) -> Projection:
         """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`."""
         self._require_work(step_ms)
@@ -182,6 +190,8 @@ class Projector:
             return self._as_launched(self.joint(launches, step_ms).projection(removed))
         step = self.calibrated(step_ms)
         projection = step.projection(removed)
+        if fix:
+            projection = replace(step.fixed.projection(removed), waits_us=projection.predicted_us)
         # What gains nothing leaves the device the limit that the analysis says it is.
         same = projection.saving_us < NOTHING * projection.baseline_us and projection.bound_after is not Bound.INPUT
         return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
@@ -227,7 +237,7 @@ class Projector:
         step_ms: float | None = None,
         launches: str | None = None,
     ) -> Schedule | None:
-        """Return one step without the findings that these selectors name, launched so, launch by launch.
+        """Return one step with the findings fixed that these selectors name, launched so, launch by launch.
 
         Of the steps that are replayed, the one around `at` (ns) or the nearest is taken. None where there is no device
         work, or no launches.
@@ -238,13 +248,13 @@ class Projector:
         if launches is not None:
             return self.joint(launches, step_ms).schedule(chosen, at)
         removed = frozenset(self.number[f.id] for f in chosen)
-        return StepSchedules(self.steps, self.calibrated(step_ms).replay).schedule(at, removed)
+        return StepSchedules(self.steps, self.calibrated(step_ms).fixed.replay).schedule(at, removed)
 
     def state(self, findings: Sequence[str], changes: Sequence[Change]) -> StepState | None:
         """Return the step without these findings and with these changes; None where nothing can be replayed."""
         if not self.replayable or not any(p.launches for p in self.graph.programs):
             return None
-        step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
+        step, removed = self.fixed, frozenset(self.number[id] for id in findings)
         change = reduce(both, changes, NO_CHANGE)
         middle, (low, high) = self.then(removed, NO_CHANGE) * step.unit, step.range(removed)
         if change == NO_CHANGE:
@@ -261,7 +271,7 @@ class Projector:
         state = self.state(findings, changes)
         if state is None:
             return None
-        step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
+        step, removed = self.fixed, frozenset(self.number[id] for id in findings)
         change = reduce(both, changes, NO_CHANGE)
         replay = step.replay_of(self.changed(change))
         schedule = StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed)
@@ -287,7 +297,7 @@ def _recorded(trace: Trace, points: Sequence[NumberedPoint], threads: Collection
     of_threads = np.zeros(len(trace.tracks), np.bool_)
     of_threads[[*threads, *(step.track for step in steps[:1])]] = True
     mask = trace.is_category(*HOST) & of_threads[s.track]
-    mask[[call for _, point in points if is_query(point.api) for call in point.calls]] = False
+    mask[[call for _, point, _ in points if is_query(point.api) for call in point.calls]] = False
     if steps:
         mask &= (s.ts >= steps[0].ts) & (s.ts < steps[-1].end)
     return float(np.count_nonzero(mask)) / max(1, len(steps)), trace.info.with_stack

@@ -48,7 +48,7 @@ def remedies_of(
     """
     if not projector.replayable:
         return ()
-    step = projector.calibrated()
+    step = projector.fixed
     if not step.before.period:
         return ()
     by_id = {f.id: f for f in findings}

@@ -111,7 +111,7 @@ def _shortened(launches: Launches, change: Change) -> Launches:
 
 
 def _within(trace: Trace, points: Sequence[NumberedPoint], steps: Sequence[Interval]) -> list[NumberedPoint]:
-    begun = trace.slices.ts[np.array([point.calls[0] for _, point in points], np.int64)]
+    begun = trace.slices.ts[np.array([point.calls[0] for _, point, _ in points], np.int64)]
     return [points[at] for at in np.flatnonzero(cover_of(steps).holds(begun)).tolist()]
 
 

@@ -40,18 +40,20 @@ MOST_OPS = 6
 """The most ops that only lead up to a wait: more aren't its own."""
 
 
-def spared_times(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns: Sequence[float]) -> list[float]:
-    """Return the host's time (ns) that may go along with each wait's op, beyond that op.
+def around(
+    trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns: Sequence[float]
+) -> list[Interval | None]:
+    """Return what may go along with each wait's op: the time from what leads up to it until what follows for it.
 
     `ops` has the row of the outermost op around each, or NONE; `own_ns` the host's time in that op without waits, 0 for
-    a wait that isn't the first of its op.
+    a wait that isn't the first of its op. No pause in between is longer than that.
     """
     if not any(own_ns):
-        return [0.0] * len(ops)
+        return [None] * len(ops)
     rows = np.flatnonzero(trace.is_category(Category.CPU_OP, *CALLS))
     neighbors = _Neighbors(trace, rows, frozenset(ops))
     return [
-        neighbors.spared_ns(op, FEEDS[removal], own) if op != NONE and own and removal in FEEDS else 0.0
+        neighbors.around(op, FEEDS[removal], own) if op != NONE and own and removal in FEEDS else None
         for removal, op, own in zip(removals, ops, own_ns, strict=True)
     ]
 
@@ -62,9 +64,10 @@ class _Neighbors:
     def __init__(self, trace: Trace, rows: Int64, waiting: frozenset[int]) -> None:
         self.trace, self.rows, self.waiting = trace, rows, waiting
 
-    def spared_ns(self, op: int, feeds: frozenset[str], longest_ns: float) -> float:
-        """Return the time of what leads up to this op and of what follows for it, where no pause is longer, ns."""
-        return float(self._leading_up(op, feeds, longest_ns) + self._following(op, longest_ns))
+    def around(self, op: int, feeds: frozenset[str], longest_ns: float) -> Interval:
+        s = self.trace.slices
+        end = int(s.end[op]) + self._following(op, longest_ns)
+        return Interval(int(s.ts[op]) - self._leading_up(op, feeds, longest_ns), end)
 
     def _leading_up(self, op: int, feeds: frozenset[str], longest_ns: float) -> int:
         s, name = self.trace.slices, self.trace.name

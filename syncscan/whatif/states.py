@@ -141,7 +141,7 @@ def _states(
         breaking=tuple(f.id for f in breaking),
         eager_frames=both.keeps_frames_eager(),
         pair=_state(both.projection(breaking), True) if pair else None,
-        alone_us=(plain.projection(breaking).saving_us if breaking else 0.0, alone.projection([]).saving_us),
+        alone_us=(plain.fixed.projection(breaking).saving_us if breaking else 0.0, alone.projection([]).saving_us),
     )
 
 

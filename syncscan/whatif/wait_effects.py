@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from syncscan.facts.device_clock import HOST_NS
 from syncscan.facts.period import waits_before
 from syncscan.facts.slow_launches import held_by_queue
-from syncscan.model.arrays import median, quantile
-from syncscan.model.finding import Removal, SyncPoint
+from syncscan.model.arrays import distinct, median, quantile
+from syncscan.model.finding import Removal, Replacement, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Category, Trace
 from syncscan.whatif.events import EventRecord
 from syncscan.whatif.launches import Launches
-from syncscan.whatif.spared_work import spared_times
+from syncscan.whatif.spared_work import around
 
 USUAL_CALL_NS = 10_000.0
 """Most time of a runtime call without a wait if the trace has no shorter call of its name."""
@@ -39,10 +39,20 @@ READS = frozenset({"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"
 
 
 class NumberedPoint(NamedTuple):
-    """A sync point, and the number of its finding; NONE for one that can't be removed."""
+    """A sync point, the number of its finding (NONE for one that can't be removed), and its fix's work."""
 
     finding: int
     point: SyncPoint
+    replacement: Replacement = Replacement.UNKNOWN
+
+
+class GoesAlong(NamedTuple):
+    """Work that a fix takes away besides the wait: as the fields `read_ns`, `left_ns`, `copy` and `copy_ns` of it."""
+
+    read_ns: float
+    left_ns: float
+    copy: int
+    copy_ns: float
 
 
 class WaitEffect(msgspec.Struct, frozen=True):
@@ -75,23 +85,86 @@ class WaitEffect(msgspec.Struct, frozen=True):
     """Stream of its copy that becomes shorter or goes, or NONE."""
     copy_ns: float = 0.0
     """How much of that copy goes: the saving of pinning a pageable one, or all of a read-back's own."""
+    fix: GoesAlong | None = None
+    """The work that goes with its fix, where the rule says what that puts in the op's place."""
+
+    @property
+    def fixed(self) -> WaitEffect:
+        """The effect where its removal takes along what its fix does."""
+        if self.fix is None:
+            return self
+        read, left, copy, copy_ns = self.fix
+        return replace(self, read_ns=read, left_ns=left, copy=copy, copy_ns=copy_ns)
 
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
-    ruler = _EffectMeter(trace, launches, [point for _, point in points])
-    waits = [ruler.wait(*numbered, awaited) for numbered, awaited in zip(points, ruler.awaited, strict=True)]
+    ruler = _EffectMeter(trace, launches, [p.point for p in points])
+    waits = [ruler.wait(p.finding, p.point, awaited) for p, awaited in zip(points, ruler.awaited, strict=True)]
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
-    op = [_outermost(trace, point) for _, point in points]
-    read = [_read(trace, point, outermost) for (_, point), outermost in zip(points, op, strict=True)]
+    op = [_outermost(trace, p.point) for p in points]
     of_op = _own_times(trace, op, waits)
-    beside = spared_times(trace, [point.diagnosis.removal for _, point in points], op, of_op)
-    own_times = zip(_own_times(trace, read, waits), of_op, beside, strict=True)
-    return [
-        replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=whole + more)
-        for w, (of_read, whole, more) in zip(waits, own_times, strict=True)
+    of_read = _own_times(trace, [_read(trace, p.point, row) for p, row in zip(points, op, strict=True)], waits)
+    spared = around(trace, [p.point.diagnosis.removal for p in points], op, of_op)
+    measured = [
+        replace(
+            w,
+            wake_ns=w.wake_ns if w.waited_ns > 0 else usual,
+            read_ns=w.read_ns + read,
+            op_ns=whole + (more.length - int(trace.slices.dur[row]) if more else 0),
+        )
+        for w, row, read, whole, more in zip(waits, op, of_read, of_op, spared, strict=True)
     ]
+    return _with_fixes(trace, launches, points, measured, op, spared)
+
+
+def _with_fixes(
+    trace: Trace,
+    launches: Launches,
+    points: Sequence[NumberedPoint],
+    waits: Sequence[WaitEffect],
+    outermost: Sequence[int],
+    spared: Sequence[Interval | None],
+) -> list[WaitEffect]:
+    """Return the waits with what goes with their fixes, where the rule says what comes in the op's place."""
+    if all(p.replacement is Replacement.UNKNOWN for p in points):
+        return list(waits)
+    ops = [_replaced(trace, p.point, row) for p, row in zip(points, outermost, strict=True)]
+    own, one = _own_times(trace, ops, waits), _launching_op(trace, launches)
+    fixed = []
+    for p, wait, row, outer, more, own_ns in zip(points, waits, ops, outermost, spared, own, strict=True):
+        if row == NONE or not own_ns or p.replacement is Replacement.UNKNOWN:
+            fixed.append(wait)
+        elif p.replacement is Replacement.OP:
+            # what comes takes no more than what goes: a read's op takes 8 to 11 µs, one that adds it up 5 to 8 (H200)
+            fixed.append(replace(wait, fix=GoesAlong(max(0.0, own_ns - one), wait.left_ns, wait.copy, wait.copy_ns)))
+        else:
+            begin, end = more if more and row == outer else (int(trace.slices.ts[row]), int(trace.slices.end[row]))
+            ns = own_ns + end - begin - int(trace.slices.dur[row])
+            fixed.append(replace(wait, fix=GoesAlong(ns, 0.0, *launches.work_of(wait.track, Interval(begin, end)))))
+    return fixed
+
+
+_COPYING = frozenset({"aten::to", "aten::_to_copy", "aten::copy_"})
+
+
+def _replaced(trace: Trace, point: SyncPoint, outermost: int) -> int:
+    """Return the op that a fix replaces: of one that needs a tensor of the host's, only the copy of that; NONE if none.
+
+    `x[index]` with an index on the host copies the index, and then indexes.
+    """
+    if outermost == NONE or point.direction != "HtoD":
+        return outermost
+    return next((row for row in point.ops if trace.name(row) in _COPYING), outermost)
+
+
+def _launching_op(trace: Trace, launches: Launches) -> float:
+    """Return the host's usual time in an op that launches something itself, ns."""
+    rows = trace.slices.parent[launches.calls]
+    rows = distinct(rows[rows != NONE])
+    rows = rows[trace.slices.category[rows] == Category.CPU_OP]
+    return median(trace.slices.dur[rows]) if len(rows) else 0.0
 
 
 def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[WaitEffect]) -> list[float]:

@@ -172,7 +172,7 @@ def test_steps_that_gain_differently_widen_the_range() -> None:
 def test_all_have_the_range_of_the_list_if_there_is_one() -> None:
     """Without its only sync a step has one range: in the list, in the finding, for all, and in the projection."""
     analysis = analyze(SAMPLES / "logged.pt.trace.json.gz")
-    p, (remedy,), (finding,) = analysis.whatif("all"), analysis.remedies, analysis.findings
+    p, (remedy,), (finding,) = analysis.whatif("all", fix=True), analysis.remedies, analysis.findings
     projected = tuple(p.baseline_us - us for us in reversed(p.range_us))
     assert finding.recoverable_us is not None
     assert remedy.range_us == pytest.approx(projected)

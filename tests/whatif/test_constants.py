@@ -90,8 +90,8 @@ def test_the_ranges_of_25_findings_are_sought_with_all_replays() -> None:
     for start in t.steps(3, lasts=30 * 200):
         for k in range(30):
             at = start + 200 * k
-            with t.scope(f"part {k}", at, at + 190), t.op("aten::index", at + 1, at + 185):
-                t.sync("aten::nonzero", at=at + 10, wait=40 - k)
+            with t.scope(f"part {k}", at, at + 190), t.op("aten::repeat_interleave", at + 1, at + 185):
+                t.sync("aten::item > aten::_local_scalar_dense", at=at + 10, wait=40 - k)
     matches = sorted(real(known(t)), key=lambda f: -(f.wait_us + f.bubble_us))
     most = [f.recoverable_range_us[1] - f.recoverable_us for f in matches if f.recoverable_us is not None]
     assert len(most) == 30

@@ -27,7 +27,7 @@ def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
     analysis = analyzed(plan)
     step = analysis.projector.calibrated() if analysis.replayable else None
     for finding in real(analysis) if step else ():
-        alone = analysis.whatif(f"id:{finding.id}").saving_us
+        alone = analysis.whatif(f"id:{finding.id}", fix=True).saving_us
         assert alone <= step.most(step.number[finding.id]) + 1e-6 * analysis.step.observed_us
 
 
@@ -95,7 +95,7 @@ def test_others_share_what_they_save_together() -> None:
     analysis = many(REPLAYED + 50)
     others = sorted(real(analysis), key=lambda f: f.wait_us + f.bubble_us)[: REPLAYED // 2]
     for finding in others[::20]:
-        alone = analysis.whatif(f"id:{finding.id}").saving_us
+        alone = analysis.whatif(f"id:{finding.id}", fix=True).saving_us
         assert finding.recoverable_us is not None
         assert finding.recoverable_range_us[0] <= alone <= finding.recoverable_range_us[1] + 1e-6
 
@@ -105,4 +105,5 @@ def test_up_to_that_many_are_replayed_alone() -> None:
     analysis = many(WEIGHED + 15)
     for finding in analysis.findings:
         assert finding.recoverable_us is not None
-        assert finding.recoverable_us == pytest.approx(max(0.0, analysis.whatif(f"id:{finding.id}").saving_us))
+        saving_us = analysis.whatif(f"id:{finding.id}", fix=True).saving_us
+        assert finding.recoverable_us == pytest.approx(max(0.0, saving_us))

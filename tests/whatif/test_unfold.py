@@ -44,7 +44,7 @@ def test_with_nothing_removed_the_step_is_as_recorded():
 def test_without_the_sync_the_step_is_as_short_as_projected():
     """The unfolded step ends where the projection says, in proportion."""
     analysis = story()
-    s, p = schedule(analysis, "all"), analysis.whatif("all")
+    s, p = schedule(analysis, "all"), analysis.whatif("all", fix=True)
     assert (s.replayed_end - s.begin) / (s.end - s.begin) == pytest.approx(p.predicted_us / p.baseline_us, rel=0.02)
     assert s.replayed_end < s.end - 300_000
 
@@ -111,7 +111,8 @@ def test_a_step_after_fixes_is_the_projected_one():
     """Its time and range are those of `whatif`; with nothing fixed the step is as it is."""
     analysis = story()
     assert analysis.projector is not None
-    after, projected = analysis.projector.after([f.id for f in analysis.findings], [], at=None), analysis.whatif("all")
+    after = analysis.projector.after([f.id for f in analysis.findings], [], at=None)
+    projected = analysis.whatif("all", fix=True)
     assert after is not None
     assert (after.us, after.range_us) == (projected.predicted_us, projected.range_us)
     unchanged = analysis.projector.after([], [], at=None)

@@ -92,9 +92,15 @@ def to_device(call: Call) -> Diagnosis | None:
         return None
     return Diagnosis(
         values={"memory": "pinned" if call.point.pinned else "pageable"},
-        variant="pinned" if call.point.pinned else "batch" if call.neighbours.loads else "",
+        variant="pinned" if call.point.pinned else _what_is_copied(call),
         removal=Removal.ASYNC_COPY if call.point.pinned else Removal.PINNED_COPY,
     )
+
+
+def _what_is_copied(call: Call) -> str:
+    if call.copies_at_most(_SMALL):
+        return "small"
+    return "batch" if call.neighbours.loads else ""
 
 
 def pageable_readback(call: Call) -> Diagnosis | None:
