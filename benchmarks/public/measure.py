@@ -54,14 +54,7 @@ class Program(msgspec.Struct):
     environment: dict[str, str] = {}
 
 
-class Advice(msgspec.Struct):
-    """What the first screen said, which change follows it, and that change's projection: its share with a range."""
-
-    said: str
-    kind: str
-    patch: str
-    followed: bool
-    projected: tuple[float, float, float] | None
+LOCK = threading.Lock()
 
 
 class Failed(Exception):
@@ -111,20 +104,23 @@ def ran(*command: str, limit_s: float, folder: Path, environment: Mapping[str, s
     return done.stdout
 
 
-def advised(analysis: Mapping[str, Any], patches: Mapping[str, str]) -> Advice:
-    """Choose the change: the one that comes first, or else what removes the waits, or the only one there is."""
+def advised(analysis: Mapping[str, Any], patches: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the first screen says, the change that follows it or else removes the waits, and its projection."""
     step, remedies = analysis["step"], analysis["remedies"]
-    states = analysis["states"] or {}
-    base = states.get("baseline_us") or step["unprofiled_us"] or step["observed_us"]
-    projected = {"waits": (step["recoverable_us"] or 0.0, *(step["recoverable_range_us"] or (0.0, 0.0)))}
-    for remedy in reversed(remedies):
-        projected[_kind(remedy)] = (remedy["alone_us"], *remedy["range_us"])
+    base = (analysis["states"] or {}).get("baseline_us") or step["unprofiled_us"] or step["observed_us"]
+    gains = {"waits": (step["recoverable_us"] or 0.0, *(step["recoverable_range_us"] or (0.0, 0.0)))}
+    gains |= {_kind(remedy): (remedy["alone_us"], *remedy["range_us"]) for remedy in reversed(remedies)}
     first = _kind(remedies[0]) if remedies and step["advice"] else "waits"
-    kind = first if first in patches else "waits" if "waits" in patches else next(iter(patches))
-    gain = projected.get(kind)
-    said = step["advice"][0] if step["advice"] else step["summary"]
-    shares = None if gain is None else tuple(round(us / base, 4) for us in gain)
-    return Advice(said, kind, patches[kind], kind == first, msgspec.convert(shares, tuple[float, float, float] | None))
+    kind = next(kind for kind in (first, "waits", *patches) if kind in patches)
+    return {
+        "device": ", ".join(analysis["trace"]["devices"]),
+        "step_ms": round(base / 1e3, 3),
+        "said": step["advice"][0] if step["advice"] else step["summary"],
+        "patch": patches[kind],
+        "followed": kind == first,
+        "projected": [round(us / base, 4) for us in gains[kind]] if kind in gains else None,
+        "of_the_run": (analysis["run"] or {}).get("gain_share"),
+    }
 
 
 def _kind(remedy: Mapping[str, Any]) -> str:
@@ -132,8 +128,9 @@ def _kind(remedy: Mapping[str, Any]) -> str:
     return "launches" if remedy["launches"] or rule == "launch-bound" else rule or "waits"
 
 
-def measured(name: str, program: Program, checkout: Path, work: Path, out: Path, seconds: float) -> dict[str, Any]:
-    """Return what was said of a program, and what was measured."""
+def measure(line: dict[str, Any], program: Program, checkout: Path, work: Path, out: Path, seconds: float) -> None:
+    """Put into a line what is said of a program, and then what is measured."""
+    name = line["name"]
     began, log = time.monotonic(), out / "logs" / f"{name}.txt"
     before, after = work / "before", work / "after"
     shutil.copytree(checkout, before)
@@ -142,7 +139,7 @@ def measured(name: str, program: Program, checkout: Path, work: Path, out: Path,
     environment = {**os.environ, **program.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     run = functools.partial(ran, folder=folder, environment=environment, log=log)
     if program.data:
-        run(sys.executable, "-c", f"from benchmarks.public.data import *; {program.data}", limit_s=60)
+        run(sys.executable, "-c", f"from benchmarks.public.data import *; {program.data}", limit_s=120)
     shutil.copytree(before, after, symlinks=True)
     run(*SYNCSCAN, "profile", "--out", str(work / "trace"), "--name", name, *script, limit_s=RECORDING_S)
     recordings = sorted((work / "trace").glob("*.json*"))
@@ -150,16 +147,13 @@ def measured(name: str, program: Program, checkout: Path, work: Path, out: Path,
         raise Failed(f"no recording: {log.read_text()[-300:]}")
     recording = shutil.copy(recordings[-1], out / "recordings" / f"{name}.pt.trace.json.gz")
     analysis = json.loads(run(*SYNCSCAN, "analyze", "--format", "json", str(recording), limit_s=60))
-    advice = advised(analysis, program.patches)
-    patched(after, (HERE / "patches" / f"{advice.patch}.patch").read_bytes().decode())
+    line |= advised(analysis, program.patches)
+    patched(after, (HERE / "patches" / f"{line['patch']}.patch").read_bytes().decode())
     limit = max(40.0, seconds - (time.monotonic() - began) - 5)
     prove = [*SYNCSCAN, "prove", "--format", "json", "--limit", f"{limit:.0f}", "--matters", f"{MATTERS:g}"]
     pair = [str(root / program.folder / script[0]) for root in (before, after)]
     proof = json.loads(run(*prove, *pair, *script[1:], limit_s=limit + 60))
-    return {
-        "device": ", ".join(analysis["trace"]["devices"]),
-        "step_ms": round((analysis["step"]["unprofiled_us"] or analysis["step"]["observed_us"]) / 1e3, 3),
-        **msgspec.to_builtins(advice),
+    line |= {
         "measured": proof["gain"] and [round(x, 4) for x in (proof["gain"]["share"], *proof["gain"]["range"])],
         "pairs": [round(p["gain"], 4) for p in proof["pairs"]],
         "verdict": proof["verdict"],
@@ -184,16 +178,13 @@ def worker(gpu: int, gpus: int, names: queue.Queue[str], options: argparse.Names
         with tempfile.TemporaryDirectory(prefix=f"{name}-") as work:
             try:
                 checkout = options.folder / (of.checkout or name)
-                line |= measured(name, of, checkout, Path(work), options.out, options.seconds)
+                measure(line, of, checkout, Path(work), options.out, options.seconds)
             except (Failed, OSError, ValueError, KeyError) as error:
                 line["error"] = str(error)[:600]
         line["seconds"] = round(time.monotonic() - began)
         with LOCK, (options.out / "results.jsonl").open("a") as results:
             results.write(json.dumps(line, ensure_ascii=False) + "\n")
         print(json.dumps(line, ensure_ascii=False), flush=True)
-
-
-LOCK = threading.Lock()
 
 
 def main() -> None:
