@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from syncscan import scratch
+from syncscan import files, scratch
 from syncscan.cli import running_options
 from syncscan.cli.output import deliver, drawn, explain, refuse, say, warn, width
 from syncscan.cli.result_options import result_options
 from syncscan.cli.running_options import note_misplaced
-from syncscan.errors import ProgramFailed
+from syncscan.errors import ProgramFailed, UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
@@ -142,13 +145,34 @@ def _not_judged_if_it_fails(check: bool) -> Iterator[None]:
 
 
 def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
-    from syncscan.fixing.writing import write
-
     if proof is not None and not proof.proven:
         warn([f"The gain isn't proven ({proof.verdict.value}), so no file was written."])
         return
-    for path in write(fixed, force):
+    for path in write_files(fixed, force):
         say(f"Wrote {path}.")
+
+
+def write_files(fixed: Fixed, force: bool) -> list[str]:
+    """Write the files of a patch, and return their names; with `force` also where git knows of uncommitted changes."""
+    for file in fixed.files:
+        path = Path(file.path)
+        if path.read_bytes() != file.before.encode(file.encoding):
+            raise UsageError(f"{file.file} was changed while its fixes were verified.", "Run syncscan fix again.")
+        if not force and _is_dirty(path):
+            raise UsageError(f"{file.file} has uncommitted changes.", "Commit them, or add --force.")
+    for file in fixed.files:
+        files.write(Path(file.path), [file.after.encode(file.encoding)], force=True)
+    return [file.file for file in fixed.files]
+
+
+def _is_dirty(path: Path) -> bool:
+    """Return whether git tracks a file and it isn't as it was committed."""
+    git = shutil.which("git")
+    if git is None:
+        return False
+    command = [git, "-C", str(path.parent), "status", "--porcelain", "--untracked-files=no", "--", path.name]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    return answer.returncode == 0 and bool(answer.stdout.strip())
 
 
 def _next(program: tuple[str, ...], write: bool) -> tuple[str, ...]:
@@ -181,7 +205,6 @@ def _result(
 
 
 def _proof(fixed: Fixed, module: bool, trace: str | None) -> Proof:
-    from syncscan.errors import UsageError
     from syncscan.fixing.fix_gains import prove_patch
 
     if module:

@@ -11,14 +11,8 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied, change, moved_lines, span, unified
-from syncscan.fixing.left_to_author import (
-    in_library,
-    is_unhandled,
-    reason_for,
-    runs_once,
-    why_left,
-)
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
+from syncscan.fixing.patch_entries import NOT_VERIFIED, PatchEntries, runs_once
 from syncscan.fixing.printed_lines import TOLERANCE, several
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal, by_hand, is_too_long, with_torch
@@ -32,14 +26,9 @@ from syncscan.model.view import matches
 
 PASSES = 3
 """A fix may clear the way for another one."""
-SELDOM = 3
-"""Waits in the whole run below which a place isn't spoken of."""
-APART = ("one-off", "checkpoint-save")
-"""Rules of waits outside of the steps."""
 SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
 VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
-NOT_VERIFIED = "not verified: "
 PAGEABLE = (
     "Copies of more than 256 KB from pageable memory may wait for the device with non_blocking=True too, so they are "
     "counted as before ({}): pin the memory, such as with pin_memory=True of the data loader."
@@ -74,14 +63,9 @@ class PatchBuilder:
         """The files as the last pass observed them."""
         self._lines: dict[str, list[int]] = {}
         """Original line of each current line, by file."""
-        self._fixes: list[Fix] = []
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
-        self._left: dict[tuple[str, int], list[Left]] = {}
-        self._settings: list[tuple[str, int, str]] = []
-        """File, line and words of the settings of libraries that entries are about."""
-        self._once: set[tuple[str, int]] = set()
-        """File and line of waits in statements that run once, such as a model's move to the device."""
+        self._entries = PatchEntries(options.gains)
         self._constants: frozenset[float] = frozenset()
         """The numbers in the program's files and arguments."""
         self._has_float64 = True
@@ -193,7 +177,7 @@ class PatchBuilder:
         """Return the proposals to try, and note what rewrites leave to the author."""
         result: list[Proposal] = []
         places = [place for place in now.places if place.file == path]
-        self._once |= {(path, self._was(path, place.line)) for place in places if runs_once(file, place.line)}
+        self._entries.once |= {(path, self._was(path, place.line)) for place in places if runs_once(file, place.line)}
         for rewrite in REWRITES:
             for candidate in rewrite.answers(file):
                 if isinstance(candidate, Left):
@@ -205,7 +189,7 @@ class PatchBuilder:
         return result
 
     def _leave(self, path: str, left: Left) -> None:
-        self._left.setdefault((path, self._was(path, span(left.node)[0])), []).append(left)
+        self._entries.left[path, self._was(path, span(left.node)[0])].append(left)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
@@ -305,8 +289,8 @@ class PatchBuilder:
         for node in (proposal.node, *proposal.group):
             begin, end = (self._was(path, n) for n in span(node))
             if proposal.setting:
-                self._settings.append((path, begin, proposal.setting))
-            self._fixes.append(
+                self._entries.settings[path, begin].append(proposal.setting)
+            self._entries.fixes.append(
                 Fix(
                     file=shown_path(path),
                     line=begin,
@@ -328,16 +312,12 @@ class PatchBuilder:
             )
 
     def _fixed(self, before: RunResult, after: RunResult, seconds: float) -> Fixed:
-        fixes = [fix for fix in self._fixes if fix.applied]
-        spoken = {(f.file, line) for f in fixes for line in range(f.line, f.end_line + 1)}
-        for fix in self._fixes:
-            if not fix.applied and (fix.file, fix.line) not in spoken:
-                fixes.append(fix)
-                spoken.add((fix.file, fix.line))
-        fixes += self._manuals(before, after, spoken)
+        entries = self._entries
+        still = {(p.file, self._was(p.file, p.line), p.advice) for p in after.places if p.file in self._lines}
+        fixes = entries.all(before.places, still)
         if self._pageable:
             self._notes.append(PAGEABLE.format(several(self._pageable, "time")))
-        unjudged = self._why_unjudged()
+        unjudged = self._unjudged or entries.why_unjudged()
         if unjudged and any(fix.applied for fix in fixes):
             self._notes.append(f"There may be more to fix: {unjudged}.")
         return Fixed(
@@ -346,45 +326,13 @@ class PatchBuilder:
             files=tuple(self._patched(path) for path in sorted(self._texts) if self._is_changed(path)),
             waits_before=sum(place.count for place in before.places),
             waits_after=sum(place.count for place in after.places) + self._pageable,
-            waits_apart=sum(place.count for place in before.places if self._is_apart(place)),
+            waits_apart=sum(place.count for place in before.places if entries.is_apart(place)),
             tolerance=TOLERANCE,
             seconds=seconds,
             notes=tuple(dict.fromkeys(self._notes)),
             not_compared=tuple(self._not_compared),
             unjudged=unjudged,
         )
-
-    def _why_unjudged(self) -> str:
-        """Return why there is no verdict; empty where a change passed, or everything that was proposed was tried."""
-        if self._unjudged or any(fix.applied for fix in self._fixes):
-            return self._unjudged
-        unverified = [fix.how.removeprefix(NOT_VERIFIED) for fix in self._fixes if fix.how.startswith(NOT_VERIFIED)]
-        return unverified[0] if unverified and len(unverified) == len(self._fixes) else ""
-
-    def _manuals(self, before: RunResult, after: RunResult, spoken: set[tuple[str, int]]) -> list[Fix]:
-        """Return what is left: one entry per line, and one per setting where a library waits."""
-        still = [place for place in after.places if place.file in self._lines]
-        waiting = {(place.file, self._was(place.file, place.line)) for place in still}
-        advised = {(place.file, self._was(place.file, place.line), place.advice) for place in still}
-        result: list[Fix] = []
-        for place in before.places:
-            key = place.file, place.line
-            if place.count < SELDOM or key not in waiting or self._is_setup(place):
-                continue
-            short = shown_path(place.file), place.line
-            if in_library(place):
-                if (*key, place.advice) in advised and not self._is_named(place):
-                    advised.discard((*key, place.advice))
-                    result.append(self._manual(place))
-            elif short not in spoken:
-                result.append(self._manual(place))
-            spoken.add(short)
-        return result
-
-    def _is_named(self, place: WaitingLine) -> bool:
-        """Return whether an entry is about the library's setting that a place waits for."""
-        here = (word for file, line, word in self._settings if (file, line) == (place.file, place.line))
-        return any(word in place.advice for word in here)
 
     def _command(self) -> str:
         """Return the program as the user named it, quoted for a shell."""
@@ -400,34 +348,6 @@ class PatchBuilder:
         name = shown_path(path)
         diff = unified(name, before.marked, after.marked)
         return Patched(name, path, before.text, after.text, before.encoding, diff)
-
-    def _is_setup(self, place: WaitingLine) -> bool:
-        """Return whether a place runs once, and nothing is known of it that the author should hear."""
-        key = place.file, place.line
-        return key in self._once and key not in self._left and is_unhandled(place)
-
-    def _is_apart(self, place: WaitingLine) -> bool:
-        """Return whether a place is no part of the program's steps: set-up, or a checkpoint."""
-        return place.rule in APART or (place.file, place.line) in self._once
-
-    def _manual(self, place: WaitingLine) -> Fix:
-        key = place.file, place.line
-        return Fix(
-            file=shown_path(place.file),
-            line=place.line,
-            end_line=place.line,
-            rule=place.rule,
-            rewrite="",
-            title=place.title,
-            change=place.advice,
-            safety=Safety.MANUAL,
-            why=reason_for(place, self._left.get(key, ())) or why_left(place),
-            verified=False,
-            how="",
-            waits=place.count,
-            applied=False,
-            gain=self._options.gains.get((place.file, place.line)),
-        )
 
 
 def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:

@@ -268,7 +268,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.watching.watch_command._show", lambda *args: None)
     built.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
     built.stand_in("syncscan.fixing.document.suggest", lambda analysis, fixes: analysis)
-    built.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
+    built.stand_in("syncscan.fixing.fix_command.write_files", lambda *args: ["program.py"])
     built.stand_in("syncscan.fixing.fix_gains.prove_patch", lambda *args: PROOF)
     built.stand_in("syncscan.proof.prove.prove_commands", compared)
     built.stand_in("syncscan.proof.prove.prove", lambda *args, projected, **kwargs: replace(PROOF, projected=projected))

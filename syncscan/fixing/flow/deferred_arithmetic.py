@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import template
-from syncscan.fixing.flow.taint import Taint
+from syncscan.fixing.flow.deferred_values import NOT_RUN, Taint, why_no_number
 from syncscan.fixing.program_file import NUMBERS
 from syncscan.source.code_pattern import matched
 
@@ -23,7 +23,6 @@ _GROWS = "may grow beyond 64 bits"
 _COMPARED = "is compared by the host"
 CONTROLS = "controls what runs next"
 _DIVISOR = "is a divisor, and Python raises if it is 0"
-_NOT_RUN = "is used by code that didn't run"
 
 
 def operation(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint) -> str:
@@ -39,7 +38,7 @@ def operation(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint)
         return _DIVISOR
     if walk.file.device_tensor(other) is not None:
         return _with_tensor(walk, node, other, taint)
-    return _NOT_RUN if not walk.file.types(other) else "is combined with something that isn't a number"
+    return NOT_RUN if not walk.file.types(other) else "is combined with something that isn't a number"
 
 
 def _with_number(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint) -> str:
@@ -51,15 +50,6 @@ def _with_number(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, other: ast
     if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow):
         return _GROWS
     return _convert(walk, node, taint, types) or walk.push(parent, taint.number(types))
-
-
-def why_no_number(types: Collection[str]) -> str:
-    """Return why a value whose types are these isn't surely a number: it never ran, or other calls make it more."""
-    more = sorted(set(types) - NUMBERS)
-    if not more:
-        return _NOT_RUN
-    kind = "tensor" if any(name.endswith("Tensor") for name in more) else more[0]
-    return f"goes through code that other calls give a {kind}"
 
 
 def _is_deferred_sum(walk: NumberWalk, node: ast.expr) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, containers, deferred_arithmetic, read_back
+from syncscan.fixing.flow import callees, deferred_arithmetic, deferred_values, read_back
 from syncscan.fixing.flow.deferred_arithmetic import CONTROLS
+from syncscan.fixing.flow.deferred_values import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
-from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
 from syncscan.source.tree import Function, Loop
@@ -185,7 +185,7 @@ class NumberWalk:
         if taint.shape is ContainerShape.NUMBER:
             why = self._number_in(parent, node, taint)
         else:
-            why = containers.use(self, node, parent, taint)
+            why = deferred_values.use(self, node, parent, taint)
         if why and not self._rarely(node, taint.origin):
             raise Stuck(node, why, taint.origin)
         return ""
@@ -240,7 +240,7 @@ class NumberWalk:
     def _argument(self, call: ast.Call, node: ast.expr, taint: Taint) -> str:
         why = deferred_arithmetic.function(self, call, node, taint)
         if why is None:
-            why = containers.added(self, call, taint)
+            why = deferred_values.added(self, call, taint)
         if why is not None:
             return why
         name = ast.unparse(call.func)
@@ -276,7 +276,7 @@ class NumberWalk:
         """Follow an assignment of the number, or of a container with it, to a name or element."""
         cell = self.cell(target)
         if isinstance(target, ast.Subscript) and taint.shape is ContainerShape.NUMBER:
-            return containers.inside(self, target.value, taint)
+            return deferred_values.inside(self, target.value, taint)
         if cell is None:
             return ATTRIBUTE if isinstance(target, ast.Attribute) else UNFOLLOWED
         return self.hold(cell, target, taint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.flow import callees
-from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck, Taint
+from syncscan.fixing.flow.deferred_values import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
 from syncscan.source.tree import Loop

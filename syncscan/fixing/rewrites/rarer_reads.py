@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.deferred_values import Stuck
 from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites, stands_first
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
-from syncscan.fixing.flow.taint import Stuck
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import matched

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import UsageError
+from syncscan.fixing.fix_command import write_files
 from syncscan.fixing.source_text import read
-from syncscan.fixing.writing import write
 from syncscan.model.fix import Fixed, Patched
 
 
@@ -35,7 +35,7 @@ def test_bytes_beside_the_change_stay(tmp_path: Path, before: bytes, after: byte
     """Encoding, line ends and comments."""
     file = tmp_path / "train.py"
     file.write_bytes(before)
-    assert write(patch(file, "a = 1", "a = 9"), force=False) == ["train.py"]
+    assert write_files(patch(file, "a = 1", "a = 9"), force=False) == ["train.py"]
     assert file.read_bytes() == after
 
 
@@ -44,7 +44,7 @@ def test_permissions_stay(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text("a = 1\n")
     file.chmod(0o755)
-    write(patch(file, "1", "9"), force=False)
+    write_files(patch(file, "1", "9"), force=False)
     assert file.stat().st_mode & 0o777 == 0o755
 
 
@@ -55,7 +55,7 @@ def test_a_file_that_changed_meanwhile_is_left(tmp_path: Path) -> None:
     fixed = patch(file, "1", "9")
     file.write_text("a = 1  # mine\n")
     with pytest.raises(UsageError, match="was changed while its fixes were verified"):
-        write(fixed, force=True)
+        write_files(fixed, force=True)
     assert file.read_text() == "a = 1  # mine\n"
 
 
@@ -66,8 +66,8 @@ def test_uncommitted_changes_are_refused_without_force(tmp_path: Path) -> None:
     identity = ("-c", "user.name=n", "-c", "user.email=e")
     for command in (("init", "-q"), ("add", "train.py"), (*identity, "commit", "-qm", "Add")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    write(patch(file, "1", "2"), force=False)
+    write_files(patch(file, "1", "2"), force=False)
     with pytest.raises(UsageError, match="has uncommitted changes"):
-        write(patch(file, "2", "3"), force=False)
-    write(patch(file, "2", "3"), force=True)
+        write_files(patch(file, "2", "3"), force=False)
+    write_files(patch(file, "2", "3"), force=True)
     assert file.read_text() == "a = 3\n"

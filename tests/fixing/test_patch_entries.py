@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from syncscan.fixing.left_to_author import reason_for, why_left
 from syncscan.fixing.messages import WaitingLine
+from syncscan.fixing.patch_entries import reason_for, why_left
 from syncscan.fixing.proposal import Left
 
 

@@ -1,17 +1,94 @@
-"""Lists and dictionaries that hold deferred numbers: which uses of them are possible meanwhile."""
+"""Deferred values, the names that hold them, and which uses of lists and dictionaries of them are possible."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+import enum
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
-from syncscan.fixing.flow import deferred_arithmetic
-from syncscan.fixing.flow.taint import ContainerShape, Stuck, Taint
+import msgspec
+
 from syncscan.fixing.program_file import NUMBERS
 from syncscan.source.code_pattern import matched
+from syncscan.source.tree import Loop, Scope
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
+
+NOT_RUN = "is used by code that didn't run"
+
+
+class ContainerShape(enum.Enum):
+    NUMBER = "number"
+    LIST = "list"
+    """A list of numbers."""
+    DICT = "dict"
+    """A dictionary whose values are numbers, some of them deferred."""
+    ROWS = "rows"
+    """A list of such dictionaries."""
+
+
+class Origin:
+    """Where a deferred number enters a function: the read itself, or a call that returns it.
+
+    It could be read behind each of the loops `homes`, outermost first; None first where the function can leave that to
+    its callers. `behind` is the origin that this one is a call of the function of.
+    """
+
+    def __init__(self, node: ast.expr, homes: list[Loop | None], behind: Origin | None) -> None:
+        self.node = node
+        self.homes = homes
+        self.behind = behind
+
+    @property
+    def home(self) -> Loop | None:
+        """The loop after which the number is read; None if the callers read it."""
+        return self.homes[0]
+
+
+class Taint(msgspec.Struct, frozen=True):
+    origin: Origin
+    types: frozenset[str]
+    """Types of the numbers in the unchanged program: `float`, `int`, `bool`."""
+    shape: ContainerShape = ContainerShape.NUMBER
+
+    def within(self, shape: ContainerShape) -> Taint:
+        """Return a container of such numbers."""
+        return Taint(self.origin, self.types, shape)
+
+    def number(self, types: Iterable[str] | None = None) -> Taint:
+        """Return one such number, or one of other types."""
+        return Taint(self.origin, self.types if types is None else frozenset(types))
+
+    @property
+    def is_integer(self) -> bool:
+        return self.types <= {"int", "bool"}
+
+
+class Local(NamedTuple):
+    """A name of a function or of the module."""
+
+    scope: Scope
+    name: str
+
+
+class Stuck(Exception):
+    """Raised where the host needs a deferred number; `why` ends a sentence: `decides what runs next`."""
+
+    def __init__(self, node: ast.AST, why: str, origin: Origin | None = None) -> None:
+        super().__init__(why)
+        self.node, self.why, self.origin = node, why, origin
+
+
+def why_no_number(types: Collection[str]) -> str:
+    """Return why a value whose types are these isn't surely a number: it never ran, or other calls make it more."""
+    more = sorted(set(types) - NUMBERS)
+    if not more:
+        return NOT_RUN
+    kind = "tensor" if any(name.endswith("Tensor") for name in more) else more[0]
+    return f"goes through code that other calls give a {kind}"
+
 
 _ADDS = "$of.append($x) | $of.appendleft($x) | $of.insert($at, $x)"
 _JOINS = "$of.extend($x) | $of.update($x)"
@@ -94,7 +171,7 @@ def _element(walk: NumberWalk, part: ast.Subscript, taint: Taint) -> str:
         return _INSPECTED
     if types and types <= NUMBERS:
         return walk.push(part, taint.number(types))
-    return deferred_arithmetic.why_no_number(types)
+    return why_no_number(types)
 
 
 def _handed(walk: NumberWalk, node: ast.expr, call: ast.Call, taint: Taint) -> str:
