@@ -42,8 +42,6 @@ _NEEDED = {
 _LOGS = ("info", "debug", "log", "write", "add_scalar", ".format")
 _HOLDS = (ast.Assign, ast.AnnAssign, ast.Return, ast.Call, ast.List, ast.Dict, ast.Tuple, ast.IfExp)
 """Kinds of expression that may hold the tensor of a name."""
-RARE = 2
-"""The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 MOST = 40
 """Choices of loops that are tried."""
 
@@ -186,7 +184,7 @@ class NumberWalk:
             why = self._number_in(parent, node, taint)
         else:
             why = deferred_values.use(self, node, parent, taint)
-        if why and not self._rarely(node, taint.origin):
+        if why and not read_back.reads_rarely(self, node, taint.origin):
             raise Stuck(node, why, taint.origin)
         return ""
 
@@ -379,52 +377,3 @@ class NumberWalk:
         parents = (self.file.parents[use] for use in self.uses(cell) if use in self.tainted)
         given = (self.file.value_given(store) for store in self.stores(cell))
         return any(isinstance(p, _HOLDS) for p in parents) or any(isinstance(value, ast.Name) for value in given)
-
-    def _rarely(self, node: ast.AST, origin: Origin) -> bool:
-        """Read the number here, if this runs seldom beside the reads that are deferred."""
-        if self.file.seen(node).count * RARE > self.site.count or self._is_behind_loop(node, origin):
-            return False
-        shown = self.file.parents[node]
-        if isinstance(shown, ast.FormattedValue) and shown.conversion == -1:
-            self.shown.append(node)
-            return True
-        statement = self._branch_of(node, origin)
-        leaves = [n for n in ast.walk(node) if n in self.tainted and isinstance(n, ast.Name)]
-        if statement is None or not leaves or any(n in self.origins for n in ast.walk(statement)):
-            return False
-        for leaf in leaves:
-            cell = self.cell(leaf)
-            if cell is None or self.file.scope_of(statement) is not cell.scope:
-                return False
-            try:
-                block = "\n".join(read_back.lines(self, cell, self.tainted[leaf]))
-            except Stuck:
-                return False
-            if (assign := self._assigned_above(statement, cell)) is not None:
-                self.draft.put_behind(assign, block)
-            else:
-                self.draft.put_before(statement, block)
-        return True
-
-    def _assigned_above(self, statement: ast.stmt, cell: Local) -> ast.stmt | None:
-        """Return the only assignment of a name, if it stands above a statement in its block: there it is read."""
-        assigns = [self.file.statement_of(store) for store in self.stores(cell)]
-        above = [s for s in self.file.above(statement) if matched("$name = $value", s)]
-        return assigns[0] if len(assigns) == 1 and assigns[0] in above else None
-
-    def _is_behind_loop(self, node: ast.AST, origin: Origin) -> bool:
-        """Return whether a node stands outside of the loop, in its function, from which the number comes."""
-        loops = [home for home in origin.homes if home is not None]
-        same = self.file.function_of(node) is self.file.function_of(origin.node)
-        return origin.home is None and bool(loops) and same and not self.file.within(node, loops[0])
-
-    def _branch_of(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
-        """Return the statement of a rarely taken branch that holds a node."""
-        inner: ast.AST = self.file.statement_of(node)
-        for outer in self.file.ancestors(inner):
-            if isinstance(outer, ast.If) and inner is not outer.test:
-                return inner if isinstance(inner, ast.stmt) else None
-            if outer is origin.home or isinstance(outer, ast.FunctionDef):
-                return None
-            inner = outer
-        return None

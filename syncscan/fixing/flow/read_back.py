@@ -281,3 +281,60 @@ def _waits_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:
         return True
     shown = (file.text.span(node)[0] for node in walk.shown if file.within(node, file.statement_of(clock)))
     return any(at < until for at in shown)
+
+
+RARE = 2
+"""The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
+
+
+def reads_rarely(walk: NumberWalk, node: ast.AST, origin: Origin) -> bool:
+    """Read the number here, if this runs seldom beside the reads that are deferred."""
+    if walk.file.seen(node).count * RARE > walk.site.count or _is_behind_loop(walk, node, origin):
+        return False
+    shown = walk.file.parents[node]
+    if isinstance(shown, ast.FormattedValue) and shown.conversion == -1:
+        walk.shown.append(node)
+        return True
+    statement = _branch_of(walk, node, origin)
+    leaves = [n for n in ast.walk(node) if n in walk.tainted and isinstance(n, ast.Name)]
+    if statement is None or not leaves or any(n in walk.origins for n in ast.walk(statement)):
+        return False
+    for leaf in leaves:
+        cell = walk.cell(leaf)
+        if cell is None or walk.file.scope_of(statement) is not cell.scope:
+            return False
+        try:
+            block = "\n".join(lines(walk, cell, walk.tainted[leaf]))
+        except Stuck:
+            return False
+        if (assign := _assigned_above(walk, statement, cell)) is not None:
+            walk.draft.put_behind(assign, block)
+        else:
+            walk.draft.put_before(statement, block)
+    return True
+
+
+def _assigned_above(walk: NumberWalk, statement: ast.stmt, cell: Local) -> ast.stmt | None:
+    """Return the only assignment of a name, if it stands above a statement in its block: there it is read."""
+    assigns = [walk.file.statement_of(store) for store in walk.stores(cell)]
+    above = [s for s in walk.file.above(statement) if matched("$name = $value", s)]
+    return assigns[0] if len(assigns) == 1 and assigns[0] in above else None
+
+
+def _is_behind_loop(walk: NumberWalk, node: ast.AST, origin: Origin) -> bool:
+    """Return whether a node stands outside of the loop, in its function, from which the number comes."""
+    loops = [home for home in origin.homes if home is not None]
+    same = walk.file.function_of(node) is walk.file.function_of(origin.node)
+    return origin.home is None and bool(loops) and same and not walk.file.within(node, loops[0])
+
+
+def _branch_of(walk: NumberWalk, node: ast.AST, origin: Origin) -> ast.stmt | None:
+    """Return the statement of a rarely taken branch that holds a node."""
+    inner: ast.AST = walk.file.statement_of(node)
+    for outer in walk.file.ancestors(inner):
+        if isinstance(outer, ast.If) and inner is not outer.test:
+            return inner if isinstance(inner, ast.stmt) else None
+        if outer is origin.home or isinstance(outer, ast.FunctionDef):
+            return None
+        inner = outer
+    return None
