@@ -136,7 +136,7 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
     if file.statement_of(value) not in file.tree.body:
         return False
     holds_list = any(isinstance(n, ast.List) for n in ast.walk(value))
-    return not holds_list or not memory.may_be_written(file, name, file.nodes)
+    return not holds_list or not memory.spread_of(file, name, file.nodes).may_be_written
 
 
 def made(file: File, used: ast.expr) -> ast.expr | None:

@@ -25,12 +25,12 @@ _UNHANDLED = "no rewrite is certain to keep the results here"
 
 
 class PatchEntries:
-    """What becomes of each place, by file and line of the unchanged program; `gains` are a recording's."""
+    """Collects the entries, by file and line of the unchanged program; `gains` are a recording's."""
 
     def __init__(self, gains: Mapping[tuple[str, int], FixGain]) -> None:
         self._gains = gains
         self.fixes: list[Fix] = []
-        """What was changed or tried."""
+        """Changes, and those that were only tried."""
         self.left: dict[tuple[str, int], list[Left]] = defaultdict(list)
         self.settings: dict[tuple[str, int], list[str]] = defaultdict(list)
         """Words of the settings of libraries that fixes are about."""

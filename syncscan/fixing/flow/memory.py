@@ -84,45 +84,23 @@ def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: i
 
     `until` is the last line of the region in the name's function: what stands behind it there runs later.
     """
-    spread = _spread(file, name, region, until)
+    spread = spread_of(file, name, region, until)
     lent = spread.is_held or not _is_only_given_new(file, name)
-    return spread.is_written or spread.is_handed_on or (lent and not _leaves_alone(file, region))
-
-
-def new_may_change(file: File, name: ast.Name, region: Collection[ast.AST], *, on_host: bool = False) -> bool:
-    """Return whether something in a region may write to the memory of a name's tensor, which is made in the region.
-
-    With `on_host` only the host's tensor is meant, which the name may hold beside its copy on the device.
-    """
-    spread = _spread(file, name, region, on_host=on_host)
-    return spread.is_written or spread.is_held
+    return spread.may_be_written or (lent and not _leaves_alone(file, region))
 
 
 def is_only_read(file: File, node: ast.expr) -> bool:
     """Return whether nothing in the file writes to the memory of an expression's tensor, or keeps it."""
-    spread = _Spread(file, file.nodes)
+    spread = Spread(file, file.nodes)
     spread.look_at(node)
-    return not spread.is_written and not spread.is_held
+    return not spread.may_change
 
 
-def may_be_written(file: File, name: ast.Name, region: Collection[ast.AST], until: int = 0) -> bool:
-    """Return whether something in a region may write to a name's memory, which it got by this name or one of its views.
-
-    Up to line `until` of its function, other names of the memory count that are older than the region.
-    """
-    spread = _spread(file, name, region, until)
-    return spread.is_written or spread.is_handed_on
-
-
-def is_written(file: File, name: ast.Name, region: Collection[ast.AST]) -> bool:
-    """Return whether something in a region certainly writes to the memory of a name."""
-    return _spread(file, name, region, on_host=True).is_written
-
-
-def _spread(
+def spread_of(
     file: File, name: ast.Name, region: Collection[ast.AST], until: int = 0, *, on_host: bool = False
-) -> _Spread:
-    spread = _Spread(file, region, until, on_host=on_host)
+) -> Spread:
+    """Return to what the memory of a name's tensor spreads in a region."""
+    spread = Spread(file, region, until, on_host=on_host)
     spread.follow(file.home_of(name), name.id)
     return spread
 
@@ -144,7 +122,7 @@ def _is_only_given_new(file: File, name: ast.Name) -> bool:
     return bool(values) and all(value is not None and is_new(file, value) for value in values)
 
 
-class _Spread:
+class Spread:
     """Follows a tensor's memory to whatever name or view in the file shares it; what a function gets, it may write to.
 
     Only nodes of the region count; what stands outside of it counts up to line `until` of its function, since the
@@ -160,6 +138,16 @@ class _Spread:
         """Whether an unknown function gets it in the region."""
         self.is_held = False
         """Whether something keeps it that can't be followed: an attribute, a container, an unknown function."""
+
+    @property
+    def may_be_written(self) -> bool:
+        """Whether something may write to it, which got it by a name or a view."""
+        return self.is_written or self.is_handed_on
+
+    @property
+    def may_change(self) -> bool:
+        """Whether something in the region, where it is made, may write to it, or keeps it."""
+        return self.is_written or self.is_held
 
     def follow(self, scope: Scope, name: str) -> None:
         """Follow all uses of a name that run in the region or before."""

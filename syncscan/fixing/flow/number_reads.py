@@ -195,7 +195,7 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     given = [n for n in file.stores(of) if n in nodes]
     if not any(loops and file.within(n, loops[-1]) for n in given) or not all(_is_given_new(file, n) for n in given):
         return True
-    return memory.new_may_change(file, of, nodes)
+    return memory.spread_of(file, of, nodes).may_change
 
 
 def _is_given_new(file: File, target: ast.Name) -> bool:

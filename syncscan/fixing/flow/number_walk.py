@@ -124,22 +124,12 @@ class NumberWalk:
     def takes_closer_loop(self, stuck: Stuck) -> bool:
         """Take the next loop for what led to where the host needs the number; False where there is none."""
         origin = stuck.origin or self.origins.get(self.site.node)
-        while origin is not None:
-            if self._takes_inner(origin, stuck.node):
-                self._forget_behind(origin)
-                return True
+        while origin is not None and len(origin.homes) == 1:
             origin = origin.behind
-        return False
-
-    def _takes_inner(self, origin: Origin, node: ast.AST) -> bool:
-        """Take the outermost inner loop that doesn't hold the node."""
-        for at, home in enumerate(origin.homes[1:], 1):
-            assert home is not None
-            inside = self.file.within(node, home)
-            if not inside or (node is home and at == len(origin.homes) - 1):
-                origin.homes[:] = origin.homes[at:]
-                return True
-        return False
+        if origin is not None:
+            del origin.homes[0]
+            self._forget_behind(origin)
+        return origin is not None
 
     def _forget_behind(self, origin: Origin) -> None:
         """Forget the origins that came of this one: with another loop they may not be there."""

@@ -30,9 +30,9 @@ def without_waiting(file: File) -> Answers:
     for node in file.nodes:
         waits = file.own_waits(node) if file.seen(node).count >= FEWEST else 0
         if isinstance(node, ast.Call) and waits:
-            if template := _made_there(file, node):
+            if made := _made_there(file, node):
                 draft = Draft(file.text)
-                draft.replace(node, template)
+                draft.replace(node, made)
                 yield Proposal(node=node, draft=draft, change="make the tensor on the device", waits=waits)
             elif sent := _copy(file, node) or _constructor(file, node):
                 yield _proposal(file, node, sent, waits)
@@ -87,10 +87,11 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
         return None
     around = list(ast.walk([file.function_of(call), *file.loops_of(call)][-1]))
     held = _batch_of(file, base) or base
-    if any(memory.is_written(file, name, around) for name in {base, held}):
+    spreads = [memory.spread_of(file, name, around, on_host=True) for name in {base, held}]
+    if any(spread.is_written for spread in spreads):
         return None
     # nothing else holds the host's tensor or batch, and nothing writes to a part of it
-    free = not any(memory.new_may_change(file, name, around, on_host=True) for name in {base, held})
+    free = not any(spread.is_held for spread in spreads)
     loops = _loops_over(file, call, held)
     if pinned and not (free and any(_loaders(file, loop) for loop in loops)):
         return None
@@ -115,17 +116,15 @@ def _sent(file: File, call: ast.Call) -> Draft:
 
 def _pairs(file: File, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
     """Return the names and copies of `a, b = a.to(device), b.to(device)` if it gets too long for one line."""
-    match statement:
-        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if 1 < len(values) < 4:
-            pairs = [(n, v) for n, v in zip(names, values, strict=False) if isinstance(n, ast.Name)]
-        case _:
-            return []
-    if not len(pairs) == len(names) == len(values) or not expressions.stands_alone(file, statement):
+    both = matched("($a, $b) = ($x, $y) | ($a, $b, $c) = ($x, $y, $z)", statement)
+    pairs = [(vars(both)[n], vars(both)[v]) for n, v in ("ax", "by", "cz") if n in vars(both)] if both else []
+    named = all(isinstance(name, ast.Name) for name, _ in pairs)
+    if not named or not pairs or not expressions.stands_alone(file, statement):
         return []
     targets = {name.id for name, _ in pairs}
     if any(n.id in targets - {name.id} for name, value in pairs for n in expressions.names_in(value)):
         return []
-    copies = sum(matched("$x.to(...) | $x.cuda(...)", v) is not None for v in values)
+    copies = sum(matched("$x.to(...) | $x.cuda(...)", value) is not None for _, value in pairs)
     line = file.text.lines[statement.lineno - 1]
     return pairs if len(line) + copies * len(f", {ARGUMENT}") > file.text.width else []
 

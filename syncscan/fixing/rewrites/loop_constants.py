@@ -153,4 +153,4 @@ def _is_unchanged(file: File, assign: ast.Assign) -> bool:
     around = [file.function_of(assign), *file.loops_of(assign)][-1]
     arrays = [n for n in ast.walk(assign.value) if isinstance(n, ast.Name) and not file.is_number(n)]
     region, until = list(ast.walk(around)), getattr(around, "end_lineno", None) or assign.lineno
-    return not any(memory.may_be_written(file, name, region, until) for name in arrays)
+    return not any(memory.spread_of(file, name, region, until).may_be_written for name in arrays)

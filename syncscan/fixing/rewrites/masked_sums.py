@@ -187,15 +187,15 @@ def _of_reduction(file: File, call: ast.Call, name: str, picked: Gathered, dim: 
         if fresh is None:
             return
         source, hits = source.replace(hits, fresh), fresh
-    where = expressions.with_dims(hits, tensor.dims - mask.dims)
+    mask_of_all = expressions.with_dims(hits, tensor.dims - mask.dims)
     code = f"torch.where($hits, $x, 0).sum({dim})"
     if name == "mean":
-        every = where if dim or where == hits else f"{where}.expand_as({file.text.code(x)})"
+        every = mask_of_all if dim or mask_of_all == hits else f"{mask_of_all}.expand_as({file.text.code(x)})"
         code = f"{code} / {hits if dim else every}.sum()"
         # in parentheses where what is around binds tighter
         closer = ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare
         code = f"({code})" if isinstance(file.parents[call], closer) else code
-    draft.replace(call, template(code, hits=where, x=source))
+    draft.replace(call, template(code, hits=mask_of_all, x=source))
     change = f"compute the {name} over all elements with torch.where"
     yield Proposal(node=call, draft=draft, change=change, waits=file.seen(call).waits)
 

@@ -159,7 +159,8 @@ def _stays_whole(file: File, statement: ast.stmt, name: ast.Name, filled: ast.ex
         n for n in uses if n.lineno > statement.lineno or any(file.within(n, s) and s.lineno < again for s in body)
     ]
     same = file.seen(value).shapes == file.seen(filled).shapes
-    return same and not any(memory.may_be_written(file, n, list(ast.walk(file.statement_of(n)))) for n in later)
+    spreads = (memory.spread_of(file, n, list(ast.walk(file.statement_of(n)))) for n in later)
+    return same and not any(spread.may_be_written for spread in spreads)
 
 
 HITS = "the number of values depends on the number of matches, which only the device knows"
