@@ -13,8 +13,7 @@ from typing import Any
 
 from syncscan.errors import MissingExtra, ProgramFailed, UsageError, installing
 from syncscan.fleet.worker import TraceOutcome, outcome_of
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import reason
+from syncscan.load.unpack import reason, redacted
 from syncscan.version import __version__
 
 _CONNECT_S = 10

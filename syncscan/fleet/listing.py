@@ -24,8 +24,7 @@ from syncscan.load import (
 )
 from syncscan.load import find as find_in_folder
 from syncscan.load.folder import PEEK
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import reason
+from syncscan.load.unpack import reason, redacted
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 

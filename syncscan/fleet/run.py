@@ -12,7 +12,7 @@ from syncscan.fleet import cluster, pool
 from syncscan.fleet.join import join
 from syncscan.fleet.listing import find
 from syncscan.fleet.worker import TraceOutcome
-from syncscan.load.redaction import redacted
+from syncscan.load.unpack import redacted
 from syncscan.model.fleet import Fleet, Unread
 from syncscan.model.rank import RankAnalysis, decoded
 

@@ -15,8 +15,7 @@ from syncscan.cost import collectives_of
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.facts.period import step_intervals
 from syncscan.load import memory_check
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import reason
+from syncscan.load.unpack import reason, redacted
 from syncscan.model.analysis import Analysis
 from syncscan.model.rank import RankAnalysis, RankStep, encoded
 from syncscan.model.step_marks import FoundBy

@@ -17,8 +17,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import reason
+from syncscan.load.unpack import reason, redacted
 
 MOST_FILES = 10_000
 """Files in an archive that are listed."""

@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import Stored, reason, stored_as
+from syncscan.load.unpack import Stored, reason, redacted, stored_as
 
 if TYPE_CHECKING:
     from syncscan.load.archive import Archive

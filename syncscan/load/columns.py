@@ -10,10 +10,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.load.conversions import LONGEST_US, Float64, blocks_of, copy_name, nanoseconds, process_group, text_of
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Grouped, TraceEvent
-from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON, fields_of, getter
+from syncscan.load.fields import (
+    ARROWS,
+    CATEGORIES,
+    FIELDS,
+    LONGEST_US,
+    PYTHON,
+    Float64,
+    blocks_of,
+    copy_name,
+    fields_of,
+    getter,
+    nanoseconds,
+    process_group,
+    text_of,
+)
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.load.byte_stream import ByteStream, open_bytes, within
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import reason
+from syncscan.load.unpack import reason, redacted
 
 if TYPE_CHECKING:
     from syncscan.model.trace import Trace

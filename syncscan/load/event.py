@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from syncscan.load.conversions import id_of, number_of, text_of
-from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON, args_type, fields_of
+from syncscan.load.fields import ARROWS, CATEGORIES, FIELDS, PYTHON, args_type, fields_of, id_of, number_of, text_of
 from syncscan.model.trace import CALLS, NONE, Category
 
 

@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 
 from syncscan.errors import SyncscanError, TraceNotFound, TraceUnreadable
 from syncscan.load.byte_stream import ByteStream, in_memory, is_litter, open_bytes, opened_archive
-from syncscan.load.conversions import id_of
 from syncscan.load.databases import begins_like_an_export, is_database
+from syncscan.load.fields import id_of
 from syncscan.load.metadata import metadata_before
 from syncscan.load.saved import named_as_saved
 from syncscan.load.split import Splitter

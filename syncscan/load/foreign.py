@@ -13,8 +13,8 @@ from syncscan.errors import SyncscanError, TraceUnreadable
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.event import LEFT_OUT
 from syncscan.load.fields import ARROWS, CATEGORIES, PYTHON
-from syncscan.load.redaction import redacted
 from syncscan.load.split import LOOKED_AT
+from syncscan.load.unpack import redacted
 from syncscan.model.trace import CALLS, Trace
 
 _HINT = (

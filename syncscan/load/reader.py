@@ -15,10 +15,9 @@ from syncscan.load.columns import Columns
 from syncscan.load.damage import Damage
 from syncscan.load.event import DECODER, Grouped, by_category, event_of, typed_events
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
-from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory_check import require
-from syncscan.load.metadata import TextAfterEvents, metadata_before
+from syncscan.load.metadata import TextAfterEvents, metadata_before, trace_info
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.split import PIECE, EventsText, Readable, Splitter
 from syncscan.model.trace import Trace

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.autograd import program_track
-from syncscan.model.arrays import Bool, Int64, distinct, median
+from syncscan.model.arrays import Bool, Int64, distinct, median, numbered_pairs
 from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.slice_names import is_loader, is_optimizer
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Trace
@@ -85,7 +85,7 @@ def _codes(trace: Trace, calls: Int64) -> Int64:
     around = s.parent[calls]
     work = trace.works_of(calls)
     other = np.where(around != NONE, s.name[around], np.where(work != NONE, s.name[work], NONE))
-    return np.unique(np.stack([s.name[calls], other]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return numbered_pairs(s.name[calls], other)[1].astype(np.int64)
 
 
 def _middle(trace: Trace, calls: Int64) -> int:

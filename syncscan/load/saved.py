@@ -12,12 +12,12 @@ import numpy as np
 from syncscan.errors import TraceTooLarge, TraceUnreadable, UsageError
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
-from syncscan.load.conversions import LONGEST_US
 from syncscan.load.damage import Damage
 from syncscan.load.databases import is_database, named_as_report, process_in
-from syncscan.load.info import trace_info
+from syncscan.load.fields import LONGEST_US
 from syncscan.load.link import linked_trace
 from syncscan.load.memory_check import EVENT_BYTES
+from syncscan.load.metadata import trace_info
 from syncscan.model.arrays import distinct
 from syncscan.model.process_group import group_of
 from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked

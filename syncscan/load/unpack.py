@@ -1,4 +1,7 @@
-"""Unpack a gzip, bzip2, xz or zstd file, also after damage, and report what is missing."""
+"""Unpack a gzip, bzip2, xz or zstd file, also after damage, and report what is missing.
+
+A message is shown, sent or stored without the secrets of addresses in it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,21 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from syncscan.errors import MissingExtra, installing
-from syncscan.load.redaction import redacted
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s\"'<>]*)")
+_HIDDEN = "***"
+
+
+def redacted(text: str) -> str:
+    """Return the text with `user:password@` and the query of each URL hidden, where signatures and tokens are."""
+    return _URL.sub(_without_secrets, text) if "://" in text else text
+
+
+def _without_secrets(url: re.Match[str]) -> str:
+    address, _, query = url["rest"].partition("?")
+    place, slash, path = address.partition("/")
+    user, _, host = place.rpartition("@")
+    return f"{url['scheme']}{f'{_HIDDEN}@' if user else ''}{host}{slash}{path}{f'?{_HIDDEN}' if query else ''}"
 
 
 class Stored:

@@ -9,11 +9,22 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
-from syncscan.load.conversions import blocks_of, copy_name, id_of, nanoseconds, number_of, process_group, text_of
 from syncscan.load.damage import Damage
-from syncscan.load.fields import ARROWS, CATEGORIES, PYTHON, fields_of
-from syncscan.load.info import trace_info
+from syncscan.load.fields import (
+    ARROWS,
+    CATEGORIES,
+    PYTHON,
+    blocks_of,
+    copy_name,
+    fields_of,
+    id_of,
+    nanoseconds,
+    number_of,
+    process_group,
+    text_of,
+)
 from syncscan.load.link import linked_trace
+from syncscan.load.metadata import trace_info
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Trace, Track
 
 

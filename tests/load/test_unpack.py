@@ -20,6 +20,7 @@ from isal import isal_zlib
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load import load, open_bytes
+from syncscan.load.unpack import redacted
 from tests.each import each
 
 TEXT = "".join(f'{{"ph": "X", "name": "op{i % 97}", "ts": {i * 7919 % 10007}}},\n' for i in range(40_000)).encode()
@@ -312,3 +313,28 @@ with open_bytes("-") as stream:
     done = subprocess.run([sys.executable, "-c", program], input=frame, capture_output=True)
     assert done.stdout == b""
     assert done.stderr.splitlines()[-1].startswith(b"MemoryError")
+
+
+SECRET = "s3cr3t"
+"""In what follows, what nobody may see."""
+
+
+@each(
+    ("text", "shown"),
+    [
+        (f"https://ann:{SECRET}@host:8080/a/b.json", "https://***@host:8080/a/b.json"),
+        (f"https://{SECRET}@host/b.json", "https://***@host/b.json"),
+        (f"https://host/b.json?X-Amz-Signature={SECRET}&a=1", "https://host/b.json?***"),
+        (f"https://host?{SECRET}", "https://host?***"),
+        (f"simplecache::ftp://ann:{SECRET}@host/b.json", "simplecache::ftp://***@host/b.json"),
+        (
+            f"403, url='https://h/b?sig={SECRET}' (try ftp://u:{SECRET}@h)",
+            "403, url='https://h/b?***' (try ftp://***@h)",
+        ),
+        ("s3://bucket/ann@host/b.json", "s3://bucket/ann@host/b.json"),
+        ("/runs/a@b/what?.json", "/runs/a@b/what?.json"),
+    ],
+)
+def test_credentials_are_hidden_and_nothing_else(text: str, shown: str) -> None:
+    """User and password, and a query; alone, in a chain of fsspec's, in a sentence; the path is kept."""
+    assert redacted(text) == shown

@@ -15,12 +15,11 @@ from syncscan.facts.chosen_process import only_one
 from syncscan.load import second_process
 from syncscan.load.columns import Columns
 from syncscan.load.damage import UNFINISHED, Damage
-from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory_check import require
+from syncscan.load.metadata import trace_info
 from syncscan.load.nsys import ranges
-from syncscan.load.nsys.activities import Activities
-from syncscan.load.nsys.call_chains import add_frames
+from syncscan.load.nsys.activities import Activities, add_frames
 from syncscan.load.nsys.database import Database, text
 from syncscan.load.nsys.global_ids import DEVICE_TABLES, Processes, launching
 from syncscan.load.nsys.named_steps import with_named_steps
@@ -41,7 +40,7 @@ def read(
     """
     database = Database(path, name)
     try:
-        pids = [] if process is None else launching(database)
+        pids = [] if process is None else launching(database, process)
         if process and process not in pids:
             raise UsageError(
                 f"{database.name} has no process {process} that launches work.", f"It has {', '.join(pids) or 'none'}."

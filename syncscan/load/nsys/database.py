@@ -17,8 +17,7 @@ import numpy as np
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load.nsys.pages import Pages, RowIds, Rows, Texts
-from syncscan.load.redaction import redacted
-from syncscan.load.unpack import reason
+from syncscan.load.unpack import reason, redacted
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.trace import NONE
 
@@ -93,11 +92,13 @@ class Database:
         rows = list(self._rows(f'PRAGMA table_info("{table}")')) if table in self.tables else []
         return [str(row[1]) for row in rows], frozenset(str(row[1]) for row in rows if row[5])
 
-    def numbers(self, table: str, columns: Sequence[str], part: Part = WHOLE) -> Iterator[Int64]:
-        """Yield the numbers of `blocks`."""
-        return (rows.numbers for rows in self.blocks(table, columns, part=part))
+    def numbers(self, table: str, columns: Sequence[str], pages: int | None = None) -> Iterator[Int64]:
+        """Yield the numbers of `blocks`, or of about so many pages of the table, here and there."""
+        return (rows.numbers for rows in self.blocks(table, columns, pages=pages))
 
-    def blocks(self, table: str, columns: Sequence[str], text: str = "", part: Part = WHOLE) -> Iterator[Rows]:
+    def blocks(
+        self, table: str, columns: Sequence[str], text: str = "", part: Part = WHOLE, pages: int | None = None
+    ) -> Iterator[Rows]:
         """Yield the rows of a table some at a time, as one array of integers per column; `NONE` where there is none.
 
         An entry of `columns` lists the names that a column had over time, the first there counts: `demangledName
@@ -107,7 +108,7 @@ class Database:
         listed, _ = self._listed(table)
         names = [next((name for name in column.split() if name in listed), "") for column in columns]
         present = [name for name in dict.fromkeys(names) if name]
-        for rows in self._stored(table, present, text if text in listed else "", part) if present else ():
+        for rows in self._stored(table, present, text if text in listed else "", part, pages) if present else ():
             self.rows_read += rows.numbers.shape[1]
             if present == names:
                 yield rows
@@ -116,13 +117,14 @@ class Database:
                 every = [rows.numbers[present.index(name)] if name else missing for name in names]
                 yield Rows(np.stack(every), rows.texts)
 
-    def _stored(self, table: str, columns: Sequence[str], text: str, part: Part) -> Iterator[Rows]:
+    def _stored(self, table: str, columns: Sequence[str], text: str, part: Part, pages: int | None) -> Iterator[Rows]:
         listed, keys = self._listed(table)
         leaves = None if keys.intersection(columns) else self._pages.leaves(self.tables[table])
         if leaves is None:
             yield from self._by_sql(table, columns, text, "" if part[0] == 0 else "WHERE 0")
             return
         chosen = leaves[round(part[0] * len(leaves)) : round(part[1] * len(leaves))]
+        chosen = chosen[:: max(len(chosen) // pages, 1)] if pages else chosen
         for rows in self._pages.rows(chosen, list(map(listed.index, columns)), listed.index(text) if text else None):
             if isinstance(rows, RowIds):
                 yield from self._by_sql(table, columns, text, f"WHERE rowid BETWEEN {rows.first} AND {rows.last}")

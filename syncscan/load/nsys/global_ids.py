@@ -105,11 +105,23 @@ def _names_of_threads(database: Database) -> Mapping[int, str]:
     return {thread: text(texts.get(name)) for thread, name in threads.items()}
 
 
-def launching(database: Database) -> list[str]:
-    """Return the pids of the processes that started device work, those that started most first."""
+_LOOKED_AT = 1 << 12
+"""Pages of each table to look for processes in."""
+
+
+def launching(database: Database, named: str | None = None) -> list[str]:
+    """Return the pids of the processes that started device work, those that started most first.
+
+    Of a big table a part is looked at, and all of it if the process that is `named` isn't in that.
+    """
+    pids = _launching(database, _LOOKED_AT)
+    return pids if not named or named in pids else _launching(database, None)
+
+
+def _launching(database: Database, pages: int | None) -> list[str]:
     launched: Counter[int] = Counter()
     for table in DEVICE_TABLES:
-        for (ids,) in database.numbers(f"CUPTI_ACTIVITY_KIND_{table}", ["globalPid"]):
+        for (ids,) in database.numbers(f"CUPTI_ACTIVITY_KIND_{table}", ["globalPid"], pages):
             every, counts = np.unique(ids[ids != NONE] >> _BITS & _LOW, return_counts=True)
             launched.update(dict(zip(every.tolist(), counts.tolist(), strict=True)))
     return [str(pid) for pid, _ in sorted(launched.items(), key=lambda one: (-one[1], one[0]))]

@@ -269,6 +269,8 @@ def _pairs(buffer: Bytes, at: Int64) -> Int64:
 
 
 def _integers(buffer: Bytes, at: Int64, kinds: Any) -> Int64:
+    if len(kinds) and kinds[0] in _CONSTANTS and (kinds == kinds[0]).all():  # so are several columns of an export
+        return np.full(len(kinds), _CONSTANTS[int(kinds[0])], np.int64)
     numbers: Int64 = _words(buffer, at) >> _SHIFTS.take(kinds, mode="clip")
     for kind, value in _CONSTANTS.items():
         numbers[kinds == kind] = value
