@@ -346,6 +346,7 @@ OTHERS = {
     "--compile",
     "--graphs",
     "--summary",
+    "--ten",
     "--rule",
     "--raw",
     "--epochs",

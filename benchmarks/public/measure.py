@@ -87,7 +87,7 @@ def patched(folder: Path, patch: str) -> None:
 
 
 def ran(*command: str, limit_s: float, folder: Path, environment: Mapping[str, str], log: Path) -> str:
-    """Return what a command writes to stdout; what else it says goes to `log`."""
+    """Return what a command writes to stdout; `log` has the rest, and how it ended."""
     with log.open("a") as said:
         print(f"$ {shlex.join(command)}", file=said, flush=True)
         try:
@@ -99,9 +99,16 @@ def ran(*command: str, limit_s: float, folder: Path, environment: Mapping[str, s
             raise Failed(f"{shlex.join(command[1:4])} took longer than {limit_s:.0f} s") from None
         if not done.stdout.startswith("{"):  # which is a document of its own
             print(done.stdout[-4_000:], file=said)
-    if done.returncode and not done.stdout.startswith("{"):
-        raise Failed(f"{shlex.join(command[1:4])} ended with {done.returncode}: {log.read_text()[-300:]}")
+        print(f"(exit code {done.returncode})", file=said)
     return done.stdout
+
+
+def read(text: str, log: Path) -> dict[str, Any]:
+    """Read the document that a command writes, unless it failed."""
+    if not text.startswith("{"):
+        raise Failed(log.read_text()[-500:])
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 def advised(analysis: Mapping[str, Any], patches: Mapping[str, str]) -> dict[str, Any]:
@@ -144,15 +151,15 @@ def measure(line: dict[str, Any], program: Program, checkout: Path, work: Path, 
     run(*SYNCSCAN, "profile", "--out", str(work / "trace"), "--name", name, *script, limit_s=RECORDING_S)
     recordings = sorted((work / "trace").glob("*.json*"))
     if not recordings:
-        raise Failed(f"no recording: {log.read_text()[-300:]}")
+        raise Failed(log.read_text()[-500:])
     recording = shutil.copy(recordings[-1], out / "recordings" / f"{name}.pt.trace.json.gz")
-    analysis = json.loads(run(*SYNCSCAN, "analyze", "--format", "json", str(recording), limit_s=60))
+    analysis = read(run(*SYNCSCAN, "analyze", "--format", "json", str(recording), limit_s=60), log)
     line |= advised(analysis, program.patches)
     patched(after, (HERE / "patches" / f"{line['patch']}.patch").read_bytes().decode())
     limit = max(40.0, seconds - (time.monotonic() - began) - 5)
     prove = [*SYNCSCAN, "prove", "--format", "json", "--limit", f"{limit:.0f}", "--matters", f"{MATTERS:g}"]
     pair = [str(root / program.folder / script[0]) for root in (before, after)]
-    proof = json.loads(run(*prove, *pair, *script[1:], limit_s=limit + 60))
+    proof = read(run(*prove, *pair, *script[1:], limit_s=limit + 60), log)
     line |= {
         "measured": proof["gain"] and [round(x, 4) for x in (proof["gain"]["share"], *proof["gain"]["range"])],
         "pairs": [round(p["gain"], 4) for p in proof["pairs"]],
