@@ -30,7 +30,7 @@ import syncscan
 from benchmarks.after_capture import told_with_spread
 from benchmarks.capture_cost import transformer
 from benchmarks.capture_steps import Step, mean_ms
-from syncscan.capture.calibration import StepTimer
+from syncscan.capture.device import StepTimer
 from syncscan.gate.differences import Spread
 from syncscan.gate.step_change import NORMAL, _host_again, difference
 from syncscan.load import load

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.capture import cycle_recorder, device, lines, write
-from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import CycleRecorder
+from syncscan.capture.device import StepTimer
 from syncscan.capture.plan import CaptureOrder, StepPurpose
 from syncscan.capture.program import program_words
 from syncscan.capture.run_watch import RunWatch
@@ -137,11 +137,11 @@ class CaptureRun:
         self._look("recorded")
         profiler, taken = recording.finish(cut=cut)
         self._recorder = None  # only now: `abandon` switches off what `finish` couldn't
-        self._watch.settle()
-        if recording.cupti.kept is not None:
+        self._watch.end_disturbance()
+        if recording.cupti.attached_because is not None:
             self._note(
-                f"CUPTI stays attached to the captured process ({recording.cupti.kept}): until it ends, steps take "
-                "5 to 25 % longer, including those that a later capture times."
+                f"CUPTI stays attached to the captured process ({recording.cupti.attached_because}): until it ends, "
+                "steps take 5 to 25 % longer, including those that a later capture times."
             )
         if not recorded:
             return

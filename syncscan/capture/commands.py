@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import re
 import shlex
@@ -191,42 +193,16 @@ def _launched(command: Command) -> Command:
 
 def ranks_wanted(command: Command) -> int | None:
     """Return how many ranks a launcher was asked for, on all machines; None where its words don't say."""
-    options = _RANKS.get(command.launcher)
-    if options is None:
-        return None
-    words = _own_words(command)
-    ranks, is_known = 1, False
-    for names in options:
-        given = next((words[k + 1] for k, word in enumerate(words[:-1]) if word in names), "")
-        given = given.rpartition(":")[2]  # of 1:4 nodes the most
-        is_known = is_known or given.isdigit()
-        ranks *= int(given) if given.isdigit() else 1
-    return ranks if is_known else None
+    own = itertools.takewhile(lambda word: not word.endswith(".py"), command.arguments)  # what follows is the program's
+    numbers = _RANKS.findall(" ".join(own)) if command.launcher in _LAUNCHERS else []
+    return math.prod(map(int, numbers)) if numbers else None
 
 
-_RANKS: dict[str, tuple[frozenset[str], ...]] = {
-    "torchrun": (frozenset({"--nproc-per-node"}), frozenset({"--nnodes"})),
-    "accelerate": (frozenset({"--num-processes"}),),
-    "deepspeed": (frozenset({"--num-gpus"}), frozenset({"--num-nodes"})),
-    "lightning": (frozenset({"--devices"}), frozenset({"--num-nodes"})),
-    "fabric": (frozenset({"--devices"}), frozenset({"--num-nodes"})),
-    "horovodrun": (frozenset({"-np", "--num-proc"}),),
-    "mpirun": (frozenset({"-np", "-n"}),),
-    "mpiexec": (frozenset({"-np", "-n"}),),
-    "srun": (frozenset({"-n", "--ntasks"}),),
-}
-"""Options of launchers whose numbers multiply to the number of ranks."""
-
-
-def _own_words(command: Command) -> list[str]:
-    """Return a launcher's own options, `--a_b=c` as `--a-b` and `c`; what comes behind the program is the program's."""
-    words: list[str] = []
-    for word in command.arguments:
-        if word.endswith(".py"):
-            break
-        name, equals, value = word.partition("=")
-        words += [name.replace("_", "-") if name.startswith("-") else name, *([value] if equals else [])]
-    return words
+_RANKS = re.compile(
+    r"(?<!\S)(?:--(?:nproc.per.node|nnodes|num.processes|num.gpus|num.nodes|num.proc|devices|ntasks)|-np?)[ =]"
+    r"(?:\d+:)?(\d+)(?!\S)"
+)
+"""Options of launchers whose numbers multiply to the number of ranks; of 1:4 nodes the most counts."""
 
 
 def _alone() -> dict[str, str]:

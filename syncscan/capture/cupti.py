@@ -58,12 +58,12 @@ def reason_to_keep() -> str | None:
 class Attachment:
     """CUPTI's state from before a profiler stops until after it has.
 
-    `kept` says why it is still attached after `release`, None where it isn't.
+    `attached_because` says why it is still attached after `release`, None where it isn't.
     """
 
     def __init__(self) -> None:
         _withdraw()  # of a capture before: kineto would let go when the profiler prepares
-        self.kept: str | None = None
+        self.attached_because: str | None = None
         self._stopping = False
         self._threads: set[str] = set()
 
@@ -73,8 +73,8 @@ class Attachment:
         self._stopping = _cuda_version() is not None and device.used()
         if not self._stopping:
             return
-        self.kept = reason_to_keep()
-        if self.kept is not None:
+        self.attached_because = reason_to_keep()
+        if self.attached_because is not None:
             return
         self._threads = _threads()
         if TEARDOWN not in os.environ:
@@ -89,9 +89,9 @@ class Attachment:
         if not self._stopping:
             return
         try:
-            self.kept = self.kept or self._wait()
+            self.attached_because = self.attached_because or self._wait()
         finally:
-            if self.kept is None:
+            if self.attached_because is None:
                 _withdraw()
 
     def _wait(self) -> str | None:

@@ -104,7 +104,7 @@ class Demand:
     every: int | None = None
     on_signal: str | int | None = None
     on_trigger: bool = False
-    asked: int = field(default=0, init=False)
+    requested: int = field(default=0, init=False)
     """Captures that were requested and haven't begun."""
     _next: int | None = field(default=None, init=False)
 
@@ -126,19 +126,19 @@ class Demand:
     @property
     def pending(self) -> bool:
         """Return whether a capture is still to come, or possible."""
-        return self.standing or self.asked > 0 or self._next is not None
+        return self.standing or self.requested > 0 or self._next is not None
 
     def ask(self) -> None:
         """Request one more capture; safe in a signal handler and on any thread, as it only counts."""
-        self.asked += 1
+        self.requested += 1
 
     def due(self, steps: int) -> bool:
         """Return whether a capture begins now, after this many steps, and consume its request."""
         if self._next is not None and steps >= self._next:
             self._next = steps + self.every if self.every is not None else None
             return True
-        if self.asked:
-            self.asked -= 1
+        if self.requested:
+            self.requested -= 1
             return True
         return False
 

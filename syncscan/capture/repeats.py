@@ -81,7 +81,7 @@ class Repeats:
         self._worked: float | None = None
         self._work = 0
         self._patience = QUIET_S
-        self._asked = self._spoken = False
+        self._has_checked = self._spoken = False
         self._impatient = impatient
         self._thread = threading.Thread(target=self._run, name="syncscan-repeats", daemon=True)
 
@@ -121,8 +121,8 @@ class Repeats:
     def _due(self) -> bool:
         if self._worked is None or time.monotonic() - self._worked < self._patience:
             return False
-        if not self._asked:
-            self._asked = True
+        if not self._has_checked:
+            self._has_checked = True
             if has_optimizer():
                 self._patience = PATIENT_S
                 return False
@@ -137,15 +137,15 @@ class Repeats:
 
     def _around(self) -> list[tuple[CodeType, LoopLines]]:
         """Return the loops that contain most of the last samples, outermost first."""
-        held: Counter[tuple[int, CodeType, LoopLines]] = Counter()
+        active: Counter[tuple[int, CodeType, LoopLines]] = Counter()
         for stack in self._looks:
-            held.update(
+            active.update(
                 (depth, code, loop)
                 for depth, (code, line) in enumerate(stack)
                 if package_of(code.co_filename) not in ("torch", "triton", "python")
                 for loop in self._loops[code.co_filename].around(line)
             )
-        most = [key for key, count in held.items() if count >= HELD * len(self._looks)]
+        most = [key for key, count in active.items() if count >= HELD * len(self._looks)]
         return [(code, loop) for _, code, loop in sorted(most, key=lambda key: (key[0], key[2].first, -key[2].last))]
 
     def _count_loops(self, around: Sequence[tuple[CodeType, LoopLines]]) -> bool:

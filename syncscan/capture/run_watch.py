@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from syncscan.capture.calibration import prefetched
+from syncscan.capture.device import prefetched
 from syncscan.capture.lines import Json
 from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_program, outward
 from syncscan.capture.ticks import NotSampled, Row, Ticks
@@ -106,7 +106,7 @@ class RunWatch:
         if self._since is None:
             self._since = (self.steps, why)
 
-    def settle(self) -> None:
+    def end_disturbance(self) -> None:
         """Mark the end of the disturbance in the current step, or with the last one."""
         if self._since is not None:
             (first, why), self._since = self._since, None

@@ -16,7 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-from syncscan.capture.calibration import StepTimer
+from syncscan.capture.device import StepTimer
 from syncscan.capture.lines import Interned, Json
 from syncscan.capture.stack_frames import TickStacks, naming, of_program
 from syncscan.capture.ticks import NotSampled, Row, Ticks

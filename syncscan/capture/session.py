@@ -123,7 +123,7 @@ class Session:
         self.grows = False
         """Whether `add` may be called when captures are over."""
         self._tell = notify or _warn
-        self._told: set[str] = set()
+        self._said: set[str] = set()
         self._pid = os.getpid()
         self._entered = False
         self._busy = False
@@ -360,8 +360,8 @@ class Session:
         Session.running = None
 
     def _say(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
+        if sentence not in self._said:
+            self._said.add(sentence)
             with contextlib.suppress(Exception):  # a closed stderr, or warnings that are errors
                 self._tell(sentence)
 

@@ -109,7 +109,7 @@ def _act() -> None:
 TRACED = "allowed.py"
 """The file of `guarding` that dynamo may trace."""
 
-_asked = False
+_is_skipped = False
 
 
 def unseen() -> None:
@@ -120,9 +120,9 @@ def unseen() -> None:
     files of a list (`torch/_dynamo/trace_rules.py`), and those of a capture, a watch, a proof and a guard belong there.
     `guarding/allowed.py` doesn't: `with syncscan.allow(…)` may stand in a compiled function, and breaks no graph.
     """
-    global _asked
-    if not _asked:
-        _asked = True
+    global _is_skipped
+    if not _is_skipped:
+        _is_skipped = True
         when_imported("torch._dynamo", _skip)
 
 

@@ -19,7 +19,7 @@ from syncscan.dryrun.device_kinds import KINDS, is_direct, mark_of, simulated
 from syncscan.dryrun.dispatch_mode import in_float
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
-from syncscan.dryrun.watched_arrays import WatchedArray, read_whole, tensor_of, watch
+from syncscan.dryrun.watched_arrays import WatchedArray, plain, tensor_of, watch
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -122,7 +122,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         """Run a call that makes a tensor, and note where that lies."""
         if args and name in _COPIES_DATA and isinstance(args[0], WatchedArray):
             shared = name in ("as_tensor", "asarray")
-            args = (tensor_of(args[0]) if shared else read_whole(args[0]), *args[1:])
+            args = (tensor_of(args[0]) if shared else plain(args[0]), *args[1:])
         device = kwargs.get("device")
         if device is None and name in _FACTORIES:
             device = _device_module.CURRENT_DEVICE

@@ -83,7 +83,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     raise RuntimeError(_LENGTHS)
                 if name in _INDEXED and _is_host_table(args):
                     raise RuntimeError(_TABLE)
-                self._waits(call, self._asked(func, op, args, kwargs) if op.foreign else op, args, kwargs)
+                self._waits(call, self._by_fake(func, op, args, kwargs) if op.foreign else op, args, kwargs)
                 if call.name in _INDEXES and name in _INDEXED:
                     _move_lists(args[1], call)
             slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
@@ -136,7 +136,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         finally:
             self._within -= 1
 
-    def _asked(self, func: Any, op: KnownOp, args: Any, kwargs: Any) -> KnownOp:
+    def _by_fake(self, func: Any, op: KnownOp, args: Any, kwargs: Any) -> KnownOp:
         """Return an extension's op as its fake implementation has it; itself where that doesn't tell."""
         if op.dependent:
             return op._replace(foreign=False)

@@ -242,12 +242,12 @@ def _device_of(lists: Any) -> Any:
 
 def _for_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def asked(*args: Any, **kwargs: Any) -> Any:
+    def on_cpu(*args: Any, **kwargs: Any) -> Any:
         if not args and not kwargs and function.__name__ == "is_autocast_enabled":
             return function("cpu")
         return function(*("cpu" if arg == simulated().name else arg for arg in args), **kwargs)
 
-    return asked
+    return on_cpu
 
 
 def _only_for_subclasses(original: Callable[..., bool], several: bool) -> Callable[..., bool]:

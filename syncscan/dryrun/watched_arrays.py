@@ -43,18 +43,18 @@ class WatchedArray(np.ndarray[Any, Any]):
         given = options.pop("out", ())
         if given:
             options["out"] = tuple(map(_written, given))
-        result = getattr(ufunc, method)(*map(_plain, inputs), **{k: _plain(v) for k, v in options.items()})
+        result = getattr(ufunc, method)(*map(plain, inputs), **{k: plain(v) for k, v in options.items()})
         return given[0] if len(given) == 1 else given or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         target = kwargs.get("out")
         if func.__name__ in _WRITTEN_FIRST and args and isinstance(args[0], WatchedArray):
-            target, args = args[0], (_written(args[0]), *map(_plain, args[1:]))
+            target, args = args[0], (_written(args[0]), *map(plain, args[1:]))
         elif isinstance(target, WatchedArray):
             kwargs = {**kwargs, "out": _written(target)}
         if func.__name__ in _VIEWING:
             return super().__array_function__(func, types, args, kwargs)
-        result = func(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
+        result = func(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
         return target if isinstance(target, WatchedArray) and result is not None else result
 
     def __getitem__(self, key: Any) -> Any:
@@ -67,7 +67,7 @@ class WatchedArray(np.ndarray[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._note(key, written=True)
-        np.ndarray.__setitem__(self.view(np.ndarray), key, _plain(value))
+        np.ndarray.__setitem__(self.view(np.ndarray), key, plain(value))
 
     def __iter__(self) -> Any:
         """Go through rows, which are views, or values."""
@@ -102,27 +102,10 @@ _VIEWING = frozenset(
 
 
 def watch(array: Any, tensor: Any, use: Use) -> Any:
-    """Return a view of a tensor's array that calls `use` whenever values of it are read or written.
-
-    One that is watched already goes on calling its own, too.
-    """
-    inner = array._use if isinstance(array, WatchedArray) else None
+    """Return a view of a tensor's array that calls `use` whenever values of it are read or written."""
     watched = array.view(WatchedArray)
-    watched.tensor, watched._use = tensor, use if inner is None else _both(inner, use)
+    watched.tensor, watched._use = tensor, use
     return watched
-
-
-def _both(first: Use, second: Use) -> Use:
-    def used(tensor: Any, array: Any, written: bool) -> None:
-        first(tensor, array, written)
-        second(tensor, array, written)
-
-    return used
-
-
-def read_whole(array: WatchedArray) -> Any:
-    """Return a plain view of an array all of whose values are read."""
-    return _plain(array)
 
 
 def _part(array: Any, key: Any) -> Any:
@@ -134,11 +117,12 @@ def _part(array: Any, key: Any) -> Any:
     return part if np.may_share_memory(part, array) else array
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a plain view of an array all of whose values are read; other values as they are."""
     if isinstance(value, WatchedArray):
         value._note()
         return value.view(np.ndarray)
-    return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
+    return type(value)(map(plain, value)) if type(value) in (tuple, list) else value
 
 
 def _written(value: Any) -> Any:
@@ -153,7 +137,7 @@ def _noting(name: str, *, written: bool) -> Any:
 
     def used(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
         self._note(written=written)
-        return method(self.view(np.ndarray), *map(_plain, args), **kwargs)
+        return method(self.view(np.ndarray), *map(plain, args), **kwargs)
 
     used.__name__ = name
     return used
@@ -166,7 +150,7 @@ for _name in (*_READING, *_WRITING):
 
 torch: Any = importlib.import_module("torch")
 _from_numpy = torch.from_numpy
-TAKING = ("asarray", "asanyarray", "ascontiguousarray", "array")
+_TAKING = ("asarray", "asanyarray", "ascontiguousarray", "array")
 """Functions of numpy's that return an array of the same memory where they can, or read it all."""
 _SAVING = ("save", "savez", "savez_compressed")
 
@@ -187,23 +171,23 @@ def pretend(session: DryRunSession, patches: Patches) -> None:
     patches.set(torch, "from_numpy", from_numpy)
     patches.set(torch, "from_dlpack", from_dlpack)
     patches.set(torch.utils.dlpack, "from_dlpack", from_dlpack)
-    for name in TAKING:
-        patches.set(np, name, taking(getattr(np, name), torch.Tensor))
+    for name in _TAKING:
+        patches.set(np, name, _taking(getattr(np, name)))
     for name in _SAVING:
         patches.set(np, name, _given_arrays(getattr(np, name)))
     if hasattr(np, "from_dlpack"):
         patches.set(np, "from_dlpack", _taking_dlpack(np.from_dlpack))
 
 
-def taking(original: Callable[..., Any], kind: Any) -> Callable[..., Any]:
-    """Return one of the functions `TAKING` that takes tensors of a class by their `numpy`, and watched arrays as such.
+def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return one of the functions `_TAKING` that takes tensors by their `numpy`, and watched arrays as such.
 
     By itself it returns a plain array of the same memory, which can't be watched.
     """
 
     @functools.wraps(original)
     def taken(value: Any, *args: Any, **kwargs: Any) -> Any:
-        array = value.numpy() if type(value) is kind and not value.is_cuda else value
+        array = value.numpy() if type(value) is torch.Tensor and not value.is_cuda else value
         if not isinstance(array, WatchedArray):
             return original(value, *args, **kwargs)
         return array.taken_as(original(array.view(np.ndarray), *args, **kwargs))

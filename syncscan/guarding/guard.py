@@ -25,7 +25,7 @@ from syncscan.guarding.guarded_sync import (
     written_reason,
 )
 
-KEPT = 100
+MOST_STORED = 100
 """Most syncs that are stored; all are counted."""
 
 _HELP = {
@@ -54,9 +54,9 @@ class Guard:
     """The result of `syncscan.guard`: counts of syncs, in total and by line, and the first of them.
 
     `violations` are the syncs beyond the limit that nobody allowed, `allowed` those that somebody did (of each the
-    first `KEPT`). `count` and `allowed_count` are how many there were, `by_place` how many of each line counted, and
-    `by_reason` how many were allowed for which reason. `steps` is how many ended since the guard began, `armed` whether
-    it is watching now, `highest` the most syncs that one step made.
+    first `MOST_STORED`). `count` and `allowed_count` are how many there were, `by_place` how many of each line counted,
+    and `by_reason` how many were allowed for which reason. `steps` is how many ended since the guard began, `armed`
+    whether it is watching now, `highest` the most syncs that one step made.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Guard:
             if sync.allowed:
                 self.allowed_count += 1
                 self.by_reason[sync.allowed] += 1
-                self.allowed += [sync] if len(self.allowed) < KEPT else []
+                self.allowed += [sync] if len(self.allowed) < MOST_STORED else []
                 return False
             self.count += 1
             self._in_step += 1
@@ -175,7 +175,7 @@ class Guard:
             if self._in_step <= self.limit:
                 return False
             self.violation_count += 1
-            self.violations += [sync] if len(self.violations) < KEPT else []
+            self.violations += [sync] if len(self.violations) < MOST_STORED else []
             return True
 
     def _violate(self, sync: GuardedSync) -> None:

@@ -132,7 +132,7 @@ class CommandTrials:
         """Return what a command prints besides its numbers; nothing of one that goes on, unless that is asked for."""
         metric, trial = self._options.metric, self.printing(self._commands[side])
         self._open.append(trial)
-        goes_on = metric is not None and trial.run.wait(lambda: len(trial.run.taken) >= ENOUGH, self.deadline)
+        goes_on = metric is not None and trial.run.wait(lambda: len(trial.run.matched) >= ENOUGH, self.deadline)
         if not goes_on:
             trial.number()
             self.whole = True
@@ -176,7 +176,7 @@ class CommandTrial:
         """
         if self._trials.whole:
             return Turn(self.number(), "host", self.run.seconds * 1e6)
-        taken, begin = self.run.taken, len(self.run.taken)
+        taken, begin = self.run.matched, len(self.run.matched)
         stopped = self._trials.alone(self)
         self._await(begin + LEAD)
         began, first = time.monotonic(), begin + LEAD
@@ -199,7 +199,7 @@ class CommandTrial:
         metric = self._trials.metric
         if metric is None:
             return self.run.seconds
-        numbers = self.run.taken
+        numbers = self.run.matched
         if not numbers and (value := metric.in_document("\n".join(self.run.lines))) is not None:
             numbers = [("", value)]
         if not numbers:
@@ -222,9 +222,9 @@ class CommandTrial:
         return self.run.code or 0
 
     def _await(self, count: int, until: float = math.inf) -> None:
-        if not self.run.wait(lambda: len(self.run.taken) >= count or time.monotonic() > until, self._trials.deadline):
+        if not self.run.wait(lambda: len(self.run.matched) >= count or time.monotonic() > until, self._trials.deadline):
             self.finish()
-            made = len(self.run.taken)
+            made = len(self.run.matched)
             raise TooFewSteps(f"{self._name} ended after {made} numbers, which is too few.", made)
 
     def _refuse_averages(self, earlier: list[float], first: list[float], then: list[float]) -> None:
@@ -257,7 +257,7 @@ class ServerTrial:
 
     def ready(self) -> int:
         """Wait until the server prints that it is ready."""
-        if not self._server.wait(lambda: bool(self._server.taken), self._trials.deadline):
+        if not self._server.wait(lambda: bool(self._server.matched), self._trials.deadline):
             raise ProgramFailed(f"{self._name} ended before it was ready.", self._server.end_of_output())
         return 0
 

@@ -216,14 +216,14 @@ class CommandRun(RunningProcess):
         find: returns what is wanted of a line, or None; None if nothing is wanted.
 
     Attributes:
-        taken: what `find` returned, as it comes.
+        matched: what `find` returned, as it comes.
         lines: what it printed on stdout.
     """
 
     def __init__(self, command: ShellCommand, scratch: Scratch | None, find: Callable[[str], Any] | None) -> None:
         self._scratch, self._find = scratch, find
         self._paused, self._closed = False, False
-        self.taken: list[Any] = []
+        self.matched: list[Any] = []
         self.lines: list[str] = []
         self._size, self._news = 0, threading.Condition()
         self.began, self.seconds = time.monotonic(), 0.0
@@ -288,7 +288,7 @@ class CommandRun(RunningProcess):
                 if on_stdout and self._size <= MOST:
                     self.lines.append(line)
                 if self._find is not None and (taken := self._find(line)) is not None:
-                    self.taken.append(taken)
+                    self.matched.append(taken)
             self._news.notify_all()
 
 

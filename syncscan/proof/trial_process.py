@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.capture import device, torch_hooks
-from syncscan.capture.calibration import StepTimer, prefetched
+from syncscan.capture.device import StepTimer, prefetched
 from syncscan.capture.main_script import RunComplete, run_function, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.plan import Demand

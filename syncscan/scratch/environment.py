@@ -196,22 +196,22 @@ def name_connections(tell: Callable[[str], None], is_on: Callable[[], bool] = la
     Only connections by Python's `socket` are seen, and they only count while `is_on` says so. `tell` gets the machine's
     name or address.
     """
-    told: set[str] = set()
-    asked: set[object] = set()
+    named_machines: set[str] = set()
+    ports: set[object] = set()
 
     def heard(event: str, arguments: tuple[object, ...]) -> None:
         if not event.startswith("socket.") or not is_on():
             return
         if event == "socket.getaddrinfo":
             host, port = arguments[0], arguments[1]
-            asked.add(_number(port))
-        elif event == "socket.connect" and isinstance(arguments[1], tuple) and arguments[1][1] not in asked:
+            ports.add(_number(port))
+        elif event == "socket.connect" and isinstance(arguments[1], tuple) and arguments[1][1] not in ports:
             host = arguments[1][0]
         else:
             return
         name = host.decode() if isinstance(host, bytes) else host
-        if isinstance(name, str) and name not in told and not _is_here(name):
-            told.add(name)
+        if isinstance(name, str) and name not in named_machines and not _is_here(name):
+            named_machines.add(name)
             tell(name)
 
     sys.addaudithook(heard)

@@ -159,8 +159,8 @@ def _kernels_refusal() -> str:
             finally:
                 os._exit(0)
         os.close(asks)
-        with open(answer, "rb") as told:
-            refusal = told.read().decode(errors="replace")
+        with open(answer, "rb") as answered:
+            refusal = answered.read().decode(errors="replace")
         os.waitpid(pid, 0)
     return refusal
 

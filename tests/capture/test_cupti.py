@@ -46,7 +46,7 @@ def test_the_variable_stands_until_kineto_has_let_go() -> None:
     """It reads it once more then; afterwards it is gone again."""
     attachment = cupti.Attachment()
     assert stopped(attachment) == "1"
-    assert attachment.kept is None
+    assert attachment.attached_because is None
     assert cupti.TEARDOWN not in os.environ
 
 
@@ -55,7 +55,7 @@ def test_a_kineto_that_does_not_let_go_is_not_waited_for_for_ever(monkeypatch: p
     monkeypatch.setattr(cupti, "PATIENCE_S", 0.05)
     attachment = cupti.Attachment()
     assert stopped(attachment, lets_go=False) is None
-    assert "hadn't detached it" in str(attachment.kept)
+    assert "hadn't detached it" in str(attachment.attached_because)
     assert os.environ[cupti.TEARDOWN] == "1"
 
 
@@ -100,7 +100,7 @@ def test_a_new_thread_of_python_s_is_not_taken_for_kineto_s(monkeypatch: pytest.
     threading.Thread(target=over.wait, daemon=True).start()
     attachment.release()
     over.set()
-    assert attachment.kept is None
+    assert attachment.attached_because is None
 
 
 def test_where_threads_are_not_listed_it_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_where_threads_are_not_listed_it_is_kept(monkeypatch: pytest.MonkeyPatch
     attachment.before_stop()
     assert cupti.TEARDOWN not in os.environ
     attachment.release()
-    assert "doesn't list its threads" in str(attachment.kept)
+    assert "doesn't list its threads" in str(attachment.attached_because)
 
 
 def test_a_profiler_that_never_started_leaves_nothing() -> None:
     """And nothing is waited for."""
     attachment = cupti.Attachment()
     attachment.release()
-    assert attachment.kept is None
+    assert attachment.attached_because is None
     assert cupti.TEARDOWN not in os.environ
 
 
@@ -143,7 +143,7 @@ def test_it_is_kept_where_letting_go_is_not_safe_or_not_wanted(
     attachment = cupti.Attachment()
     attachment.before_stop()
     attachment.release()
-    assert reason in str(attachment.kept) if reason else attachment.kept is None
+    assert reason in str(attachment.attached_because) if reason else attachment.attached_because is None
     assert {name: os.environ[name] for name in (cupti.TEARDOWN, cupti.LAZY) if name in os.environ} == variables
 
 
@@ -153,7 +153,7 @@ def test_without_cuda_there_is_nothing_to_let_go(monkeypatch: pytest.MonkeyPatch
     attachment = cupti.Attachment()
     attachment.before_stop()
     attachment.release()
-    assert attachment.kept is None
+    assert attachment.attached_because is None
 
 
 def test_a_gpu_that_was_not_used_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,4 +163,4 @@ def test_a_gpu_that_was_not_used_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
     attachment.before_stop()
     assert cupti.TEARDOWN not in os.environ
     attachment.release()
-    assert attachment.kept is None
+    assert attachment.attached_because is None

@@ -19,8 +19,8 @@ from syncscan.capture import callbacks, lines, torch_hooks
 from syncscan.capture.cycle_recorder import Garbage
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.repeats import Rounds
+from syncscan.capture.script import ScopeWatch
 from syncscan.capture.signals import TerminationHandler
-from syncscan.capture.step_ends import ScopeWatch
 from syncscan.capture.ticks import Ticks
 from syncscan.capture.torch_hooks import ATTRIBUTE, ModuleCalls, replaced
 from syncscan.patches import when_imported
@@ -223,7 +223,7 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/ticks.py": lambda: started(Ticks(997)),
     "capture/cycle_recorder.py": lambda: opened(Garbage()),
     "capture/callbacks.py": lambda: both(called_back(), recording()),
-    "capture/step_ends.py": watching_scopes,
+    "capture/script.py": watching_scopes,
     "patches.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
     "proof/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
     "proof/trial_process.py": trial_process.delay_copies,

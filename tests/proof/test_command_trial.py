@@ -90,12 +90,12 @@ class Scripted:
     """A run that prints the next of some numbers whenever it is awaited, and was stopped before."""
 
     def __init__(self, *numbers: float) -> None:
-        self.taken: list[tuple[str, float]] = []
+        self.matched: list[tuple[str, float]] = []
         self._numbers, self.code = iter(numbers), None
 
     def wait(self, enough: Callable[[], bool], deadline: float) -> bool:
         while not enough():
-            self.taken.append(("", next(self._numbers)))
+            self.matched.append(("", next(self._numbers)))
         return True
 
     def resume(self) -> bool:
@@ -154,14 +154,14 @@ def test_all_ranks_stop_and_none_is_left(tmp_path: Path) -> None:
     )
     run = CommandRun(ShellCommand(python(launcher + "import time; time.sleep(60)")), None, METRIC.in_line)
     deadline = time.monotonic() + 30
-    assert run.wait(lambda: len(run.taken) > 3, deadline)
+    assert run.wait(lambda: len(run.matched) > 3, deadline)
     run.pause()
     pids = run.pids()
     assert len(pids) >= 2
     until(lambda: {state(pid) for pid in pids} == {"T"})
     run.resume()
-    count = len(run.taken)
-    assert run.wait(lambda: len(run.taken) > count + 20, deadline)
+    count = len(run.matched)
+    assert run.wait(lambda: len(run.matched) > count + 20, deadline)
     run.end(5)
     until(lambda: not any(Path(f"/proc/{pid}").exists() and state(pid) != "Z" for pid in pids))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import calibration
+from syncscan.capture import device
 from syncscan.proof import trial_process
 from syncscan.proof.trial_process import LEAD, WARMUP, Channel, Pacer
 
@@ -21,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that a test counts up."""
     now = [0.0]
     monkeypatch.setattr(trial_process.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: int(now[0] * 1e9))
+    monkeypatch.setattr(device.time, "perf_counter_ns", lambda: int(now[0] * 1e9))
     return now
 
 

@@ -26,7 +26,7 @@ def _others() -> None:
     spec.loader.exec_module(module)
 
 
-_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.captured_process", "SYNCSCAN_WATCH": "syncscan.watching.start"}
+_BEGINS = {"SYNCSCAN_CHILD": "syncscan.capture.captured_process", "SYNCSCAN_WATCH": "syncscan.watching.start"}
 """Variable that asks for something → module whose `begin` does it, from where it lies."""
 
 
@@ -69,6 +69,6 @@ def _load(package: str) -> None:
 try:
     _others()
 finally:  # also where the environment's own has failed, which Python then says
-    for _variable, _module in _ASKED.items():
+    for _variable, _module in _BEGINS.items():
         if os.environ.get(_variable):
             _begin_with_torch(_module)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import calibration, device
-from syncscan.capture.calibration import StepTimer
+from syncscan.capture import device
+from syncscan.capture.device import StepTimer
 from syncscan.model.step_times import StepTimes
 
 
@@ -54,7 +54,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 def placed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(device, "used", machine.is_initialized)
     monkeypatch.setattr(device, "backend", lambda: machine)
-    monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: int(machine.now * 1e3))
+    monkeypatch.setattr(device.time, "perf_counter_ns", lambda: int(machine.now * 1e3))
     return machine
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from syncscan.capture.step_ends import ScopeWatch
+from syncscan.capture.script import ScopeWatch
 
 
 class Scope:
