@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
 from syncscan.gate.comparison import diff
-from syncscan.gate.config import found_from, limit_of, read_config
+from syncscan.gate.config import Written, found_from, limit_of, read_config
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.races import KINDS as RACES
 from syncscan.gate.recording_costs import liken
-from syncscan.gate.written import Written
 
 __all__ = [
     "DEFAULT",

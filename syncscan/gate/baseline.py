@@ -10,8 +10,7 @@ import msgspec
 
 from syncscan.errors import UsageError
 from syncscan.gate.jobs import state_of
-from syncscan.gate.match import matched
-from syncscan.gate.sites import Key, without_vendor
+from syncscan.gate.sites import Key, matched, without_vendor
 from syncscan.gate.state import State
 from syncscan.gate.verdict import CheckVerdict
 from syncscan.model.analysis import Analysis

@@ -15,7 +15,7 @@ from syncscan.cli.output import deliver, drawn, refuse, say, warn
 from syncscan.cli.result_options import result_options
 from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
-from syncscan.gate.job_given import is_job, job_of
+from syncscan.gate.jobs import is_job, job_of
 
 if TYPE_CHECKING:
     from syncscan.gate import Baseline
@@ -161,8 +161,8 @@ def _render(
     verdicts: Sequence[CheckVerdict], checked: Sequence[Analysis | Fleet], source: str, form: str, output: str | None
 ) -> str:
     from syncscan import report
-    from syncscan.gate import check_document, check_report
-    from syncscan.gate.flagged_limits import flagged_limits
+    from syncscan.gate import check_report
+    from syncscan.gate.check_report import flagged_limits
     from syncscan.report import github, junit
 
     if form == "text":
@@ -170,7 +170,7 @@ def _render(
     if form == "sarif":
         return report.render(_with_verdict(cast("Analysis", checked[0]), verdicts[0]), form)
     if form == "json":
-        return check_document.render(verdicts, source)
+        return check_report.render(verdicts, source)
     flagged = [flagged_limits(verdict, source, with_kept=form == "github") for verdict in verdicts]
     return github.drawn(flagged) if form == "github" else junit.drawn(flagged)
 

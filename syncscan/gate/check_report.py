@@ -1,4 +1,4 @@
-"""Describe verdicts: exceeded limits, the lines responsible, and what to do."""
+"""Describe verdicts: exceeded limits, the lines responsible, and what to do; for CI servers, a line each; as JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
+from typing import Annotated
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from syncscan.gate.verdict import CheckVerdict
-from syncscan.model.finding import Finding
+from syncscan.gate.verdict import By, CheckVerdict, Limit, Violation
+from syncscan.model.finding import Finding, Severity
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.model.race import Race
 from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong
-from syncscan.report.phrases import chain, line, places, waiting_time, what, worth_more_compiled
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_race, place_of
+from syncscan.report.phrases import (
+    certainty,
+    chain,
+    gains,
+    line,
+    places,
+    sentences,
+    waiting_time,
+    what,
+    worth_more_compiled,
+)
 from syncscan.report.units import duration, times
+from syncscan.version import __version__
 
 SHOWN = 10
 """Findings that are listed for each limit; JSON has them all."""
@@ -104,3 +119,186 @@ def _allowed(finding: Finding) -> Sequence[str]:
     entry["reason"] = "why it may stay"
     pairs = (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items())
     return ("in pyproject.toml:", "[[tool.syncscan.allow]]", *pairs)
+
+
+MOST_DETAILS = 50
+"""Findings that a test names per violation."""
+TOOL = "syncscan check"
+_TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
+
+
+def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = False) -> Flagged:
+    """Return what breaks the limits; with `with_kept` also what waits and keeps them, for those who review it."""
+    guilty = {f.id for f in verdict.guilty}
+    kept = [f for f in verdict.counted if f.id not in guilty] if with_kept else []
+    return Flagged(
+        tool=TOOL,
+        path=verdict.path,
+        lines=(
+            *(flagged_race(race, verdict.path) for race in verdict.guilty_races),
+            *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
+            *(_sync(f, verdict, Severity.LOW) for f in kept),
+        ),
+        limits=tuple(_limit(v, rules_from, verdict.waits_withheld) for v in verdict.violations),
+        passed=replace(_TEST, name=f"limits of {rules_from}"),
+        warnings=verdict.all_notes,
+        closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
+        output=" ".join(verdict.all_notes),
+    )
+
+
+def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine:
+    return replace(
+        _TEST,
+        name=str(violation.limit),
+        message=sentences(violation.sentence, f"The limits come from {rules_from}"),
+        place=_place(violation),
+        cost=violation.sentence,
+        details=(
+            *(_detail(f, withheld) for f in violation.findings[:MOST_DETAILS]),
+            *(f"{race.lines}: {race.title}; {race.fix}" for race in violation.races[:MOST_DETAILS]),
+        ),
+    )
+
+
+def _place(violation: Violation) -> FilePosition | None:
+    if violation.races:
+        second = violation.races[0].second
+        return FilePosition(second.file, second.line) if second.file else None
+    return place_of(violation.findings[0].source) if violation.findings else None
+
+
+def _detail(f: Finding, withheld: bool) -> str:
+    where = places(f) or "unknown line"
+    sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
+    return f"{where}: {sync}; {' > '.join(chain(f))}; {f.fix}"
+
+
+def _sync(f: Finding, verdict: CheckVerdict, severity: Severity) -> FlaggedLine:
+    """Return a sync as the answer to whether its line may stay: how long it waits, and what removing it gains."""
+    source = f.source
+    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
+    gain = gains(f, verdict.step_us)
+    sync = f"{what(f)} {waiting_time(f, verdict.waits_withheld)}, {times(f.per_step)}{gain and f'; {gain}'}"
+    message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.fix, doubt)
+    title = f"{f.title}; {gain}" if gain else f.title
+    return FlaggedLine(rule=f.rule, severity=severity, title=title, message=message, place=place_of(source))
+
+
+SCHEMA = "syncscan.check/1"
+
+
+class CheckedFinding(Struct, frozen=True):
+    """A finding that a limit counts."""
+
+    id: str
+    rule: str
+    op: str
+    scope: tuple[str, ...]
+    file: str | None
+    line: int | None
+    exact: bool | None
+    per_step: float
+    wait_us: float
+    recoverable_us: float | None
+    once_compiled_us: Annotated[
+        float | None, about("projected: saving if the network is compiled and other syncs are removed")
+    ]
+
+
+class ExemptFinding(CheckedFinding, frozen=True):
+    """A finding that no limit counts, and why."""
+
+    by: By
+    reason: str
+
+
+class ExemptRaceDocument(Struct, frozen=True):
+    """A race that no limit counts, and why."""
+
+    id: str
+    by: By
+    reason: str
+
+
+class LimitDocument(Struct, frozen=True):
+    """The most that a project allows."""
+
+    by: str | None
+    glob: str | None
+    syncs: float | None
+    wait_ms: float | None
+    recoverable: float | None
+    held_up: Annotated[float | None, about("for jobs only")]
+
+
+class ViolationDocument(Struct, frozen=True):
+    """A limit that was exceeded."""
+
+    limit: LimitDocument
+    sentence: str
+    findings: tuple[str, ...]
+    races: tuple[str, ...]
+
+
+class VerdictDocument(Struct, frozen=True):
+    """Whether one recording is within the limits."""
+
+    path: str
+    passed: bool
+    violations: tuple[ViolationDocument, ...]
+    counted: tuple[CheckedFinding, ...]
+    exempt: tuple[ExemptFinding, ...]
+    notes: tuple[str, ...]
+    races: Annotated[tuple[Race, ...], about("races that count toward the limit, for a dry run")]
+    exempt_races: tuple[ExemptRaceDocument, ...]
+
+
+class CheckDocument(Document, frozen=True):
+    """Whether recordings are within a project's limits."""
+
+    passed: bool
+    rules_from: str
+    traces: tuple[VerdictDocument, ...]
+
+
+def render(verdicts: Sequence[CheckVerdict], rules_from: str) -> str:
+    """Return the verdicts as indented JSON; times in µs per step."""
+    document = CheckDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        passed=all(v.passed for v in verdicts),
+        rules_from=rules_from,
+        traces=tuple(_verdict(v) for v in verdicts),
+    )
+    return indented(document) + "\n"
+
+
+def _verdict(verdict: CheckVerdict) -> VerdictDocument:
+    exempt = (ExemptFinding(**asdict(_checked(e.of)), by=e.by, reason=e.reason) for e in verdict.exempt)
+    return written(
+        VerdictDocument,
+        verdict,
+        violations=tuple(_violation(v) for v in verdict.violations),
+        counted=tuple(_checked(f) for f in verdict.counted),
+        exempt=tuple(exempt),
+        notes=verdict.all_notes,
+        exempt_races=tuple(ExemptRaceDocument(e.of.id, e.by, e.reason) for e in verdict.exempt_races),
+    )
+
+
+def _violation(violation: Violation) -> ViolationDocument:
+    findings = tuple(f.id for f in violation.findings)
+    return ViolationDocument(
+        _limit_document(violation.limit), violation.sentence, findings, tuple(r.id for r in violation.races)
+    )
+
+
+def _limit_document(limit: Limit) -> LimitDocument:
+    return written(LimitDocument, limit, by=limit.by or None, glob=limit.glob or None)
+
+
+def _checked(finding: Finding) -> CheckedFinding:
+    source = finding.source
+    line = {name: getattr(source, name) if source else None for name in ("file", "line", "exact")}
+    return written(CheckedFinding, finding, **line)

@@ -11,7 +11,7 @@ from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.output import deliver, drawn, refuse, say, warn
 from syncscan.cli.result_options import result_options
 from syncscan.errors import UsageError
-from syncscan.gate.job_given import is_job, job_of
+from syncscan.gate.jobs import is_job, job_of
 
 if TYPE_CHECKING:
     from syncscan.gate.differences import Diff
@@ -88,11 +88,11 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
 
 
 def _render(diff: Diff, sides: Sequence[Sequence[Analysis] | Fleet], form: str, output: str | None) -> str:
-    from syncscan.gate import diff_document, diff_report
+    from syncscan.gate import diff_report
     from syncscan.report import page, step_picture
 
     if form == "json":
-        return diff_document.render(diff)
+        return diff_report.render(diff)
     if form == "html":
         recordings = [side[0] for side in sides if isinstance(side, Sequence)]
         picture = step_picture.measured(*recordings) if recordings else None

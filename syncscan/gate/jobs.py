@@ -6,9 +6,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
+from syncscan import features
+from syncscan.errors import UsageError
 from syncscan.gate.differences import DiffState, Site
 from syncscan.gate.recordings import Recordings
 from syncscan.gate.sites import Key, key_of
@@ -17,6 +20,11 @@ from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, LateCause
+
+if TYPE_CHECKING:
+    from syncscan.cli.analysis_options import AnalysisOptions
+    from syncscan.model.fleet import Fleet
+
 
 NO_RACES = (
     "Races weren't checked, as a job's traces are joined without them: check a rank's trace by itself, or a dry run, "
@@ -191,3 +199,20 @@ def as_finding(f: JobFinding, per_step: float) -> Finding:
         "recoverable_range_us": None if f.gain_us is None else f.range_us or (f.gain_us, f.gain_us),
     }
     return Finding(**{**asdict(f.first), **of_job})
+
+
+def is_job(fleet: bool, paths: Sequence[str]) -> bool:
+    """Return whether the option `--fleet` or the name of a saved job says that these are a job's."""
+    if "fleet" not in features.rooms():
+        if fleet:
+            raise UsageError("--fleet needs syncscan fleet, which isn't installed.", "Leave it out.")
+        return False
+    from syncscan.fleet.job import is_saved
+
+    return fleet or is_saved(paths)
+
+
+def job_of(paths: Sequence[str], analysis_options: AnalysisOptions) -> Fleet:
+    from syncscan.fleet.job import fleet_from
+
+    return fleet_from(paths, analysis_options)

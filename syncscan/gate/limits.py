@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from syncscan.attribute import SourceFiles, source_files
 from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import EMPTY, Baseline, Entry, known_by
+from syncscan.gate.config import Placed, SourceText, Written, lines_of
 from syncscan.gate.jobs import state_of
 from syncscan.gate.races import is_of_races, sort_out_races, too_many_races
 from syncscan.gate.state import HAIR, State
 from syncscan.gate.verdict import Allowance, By, CheckVerdict, Exempt, Limit, Rules, SortedOut, Violation
-from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source

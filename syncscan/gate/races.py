@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from syncscan.gate.baseline import Baseline
+from syncscan.gate.config import Written
 from syncscan.gate.verdict import Allowance, By, Exempt, Limit, Rules, SortedOut, Violation
-from syncscan.gate.written import Written
 from syncscan.model.analysis import Analysis
 from syncscan.model.race import Race, RaceKind, RaceLine
 

@@ -8,8 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
-from syncscan.gate.match import matched
-from syncscan.gate.sites import sites_of
+from syncscan.gate.sites import matched, sites_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import CopiedBytes, Counterpart, Finding, Severity
 from syncscan.model.likeness import Likeness

@@ -8,12 +8,12 @@ ROOM = Room(
     readers=frozenset({"check", "diff"}),
     schemas={
         "check": Schema(
-            "syncscan.gate.check_document:CheckDocument",
+            "syncscan.gate.check_report:CheckDocument",
             2,
             "`check --format json`: whether recordings are within the limits.",
         ),
         "diff": Schema(
-            "syncscan.gate.diff_document:DiffDocument",
+            "syncscan.gate.diff_report:DiffDocument",
             4,
             "`diff --format json`: what changed between recordings or jobs.",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 from warnings import catch_warnings, simplefilter
 
@@ -17,7 +18,7 @@ from syncscan.lint.pattern import Around, Hit, LintSite
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
 from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning, WarningSource
-from syncscan.model.finding import Cause, Severity
+from syncscan.model.finding import Cause, Severity, Source
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.view import matches
 from syncscan.source.tree import lines_of
@@ -43,12 +44,40 @@ def lint(
     """
     linted = _linted(paths, {rule.id: rule for rule in api.rules()})
     if allowed:
-        from syncscan.lint.allowed_warnings import exempt
-
-        linted = exempt(linted, allowed, datetime.date.today())
+        linted = _exempt(linted, allowed, datetime.date.today())
     chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
     shown = tuple(g for g in chosen if not matches(g.rule, ignore))
     return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
+
+
+def _exempt(linted: LintResult, entries: Sequence[Allowance], today: datetime.date) -> LintResult:
+    """Return the results with the warnings that an entry permits moved to the allowed ones.
+
+    An entry for an op matches none, as no op ran; one that expires counts up to that day.
+    """
+    warnings, allowed, notes = [], list(linted.allowed), list(linted.notes)
+    for warning in linted.warnings:
+        named = [entry for entry in entries if _names(entry, warning)]
+        counting = [entry for entry in named if entry.expires is None or today <= entry.expires]
+        if counting:
+            allowed.append(warning.allowed("allow-list", counting[0].reason))
+            continue
+        warnings.append(warning)
+        notes += [f"{warning.source}: the allow-list's entry for it expired on {entry.expires}." for entry in named[:1]]
+    return replace(linted, warnings=tuple(warnings), allowed=tuple(allowed), notes=tuple(notes))
+
+
+def _names(entry: Allowance, warning: LintWarning) -> bool:
+    from syncscan.gate.limits import names_line
+
+    source = Source(warning.source.file, warning.source.line, warning.source.function, exact=True)
+    scopes = (*warning.scope, "/".join(warning.scope))
+    return (
+        not entry.op
+        and (not entry.rule or fnmatchcase(warning.rule, entry.rule))
+        and (not entry.scope or any(fnmatchcase(scope, entry.scope) for scope in scopes))
+        and (not entry.line or names_line(entry.line, source))
+    )
 
 
 def _linted(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> LintResult:

@@ -70,15 +70,15 @@ def _allowed() -> tuple[Allowance, ...]:
 
 
 def _rendered(linted: LintResult, form: str, output: str | None) -> str:
-    from syncscan.lint import document
+    from syncscan.lint import report
     from syncscan.lint import report as lint_report
-    from syncscan.lint.flagged_warnings import flagged_warnings
+    from syncscan.lint.report import flagged_warnings
     from syncscan.report import csv, github, sarif
 
     if form in ("text", "markdown"):
         return drawn(lint_report.blocks(linted), form, output)
     if form == "json":
-        return document.render(linted)
+        return report.render(linted)
     flagged = flagged_warnings(linted)
     if form == "github":
         return github.drawn([flagged])

@@ -1,12 +1,18 @@
-"""Describe lint warnings: how many, in which files, and each rule's fix once."""
+"""Describe lint warnings: in words, with each rule's fix once; for CI servers, a line each; and as JSON."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from typing import Annotated, Any
 
-from syncscan.lint.warning import LIMITS, LintResult, LintWarning
+from syncscan.lint.warning import LIMITS, AllowedWarning, LintResult, LintWarning
 from syncscan.model.finding import Confidence, Severity
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.report.blocks import Block, Heading, Item, Items, Look, Sentence, Span, code, place
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
+from syncscan.report.phrases import sentences
+from syncscan.version import __version__
 
 _LOOKS: dict[Severity, Look] = {Severity.MEDIUM: "warn", Severity.LOW: "dim"}
 
@@ -56,3 +62,75 @@ def doubt(warning: LintWarning) -> str:
 
 def _count_text(count: int, one: str) -> str:
     return f"{count:,} {one}{'s' * (count != 1)}"
+
+
+COLUMNS = (
+    "rule", "cause", "severity", "confidence", "file", "cell", "line", "column", "function", "scope", "code", "place",
+    "because", "title", "fix",
+)  # fmt: skip
+
+
+def flagged_warnings(linted: LintResult) -> Flagged:
+    met = (("note", LIMITS), *(("warning", text) for text in (*linted.unread, *linted.notes)))
+    return Flagged(
+        tool="syncscan lint",
+        lines=tuple(_line(warning) for warning in linted.warnings),
+        columns=COLUMNS,
+        closing=(verdict(linted), *beside(linted), LIMITS),
+        notifications=met,
+        failed=linted.unread_named,
+    )
+
+
+def _line(g: LintWarning) -> FlaggedLine:
+    at = g.source
+    known_by = "\0".join((g.rule, at.function, at.code)).encode("utf-8", "replace")
+    return FlaggedLine(
+        rule=g.rule,
+        severity=g.severity,
+        title=f"possible sync: {g.title}",
+        message=sentences(at.code, g.because, doubt(g), g.fix, f"Rule {g.rule}"),
+        place=FilePosition(at.file, at.line, at.column, at.end_line),
+        rule_name=g.name,
+        rule_help=f"{g.fix} Fine: {g.when_fine}",
+        tags=("performance", g.cause.value.lower()),
+        summary=sentences(f"Possible sync: {g.title}", g.because, doubt(g), g.fix),
+        inside=(at.function, "function") if at.function else None,
+        fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
+        figures={"guess": True, "cause": g.cause.value, "confidence": g.confidence.value},
+        rows=(_row(g),),
+    )
+
+
+def _row(g: LintWarning) -> dict[str, Any]:
+    at, judged = g.source, (g.rule, g.cause.value, g.severity.value, g.confidence.value)
+    stands = (at.file, at.cell, at.line, at.column, at.function, " > ".join(g.scope), at.code, g.place)
+    return dict(zip(COLUMNS, (*judged, *stands, g.because, g.title, g.fix), strict=True))
+
+
+SCHEMA = "syncscan.lint/1"
+
+
+class LintDocument(Document, frozen=True):
+    """Lint warnings, from the source alone."""
+
+    limits: str
+    files: Annotated[int, about("number of files read")]
+    guesses: tuple[LintWarning, ...]
+    allowed: tuple[AllowedWarning, ...]
+    hidden: Annotated[int, about("number hidden by --select and --ignore")]
+    notes: tuple[str, ...]
+    unread: Annotated[tuple[str, ...], about("files that couldn't be read, one sentence each")]
+
+
+def render(linted: LintResult) -> str:
+    """Return the lint warnings as indented JSON, with the keys of findings where they apply."""
+    document = written(
+        LintDocument,
+        linted,
+        schema=SCHEMA,
+        syncscan=__version__,
+        limits=LIMITS,
+        guesses=linted.warnings,
+    )
+    return indented(document) + "\n"

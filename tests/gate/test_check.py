@@ -12,7 +12,7 @@ from syncscan import api, gate
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
 from syncscan.gate import check_report
-from syncscan.gate.flagged_limits import flagged_limits
+from syncscan.gate.check_report import flagged_limits
 from syncscan.gate.verdict import Allowance, By, CheckVerdict, Limit, Rules
 from syncscan.report import github, terminal
 from tests.builder import TraceBuilder

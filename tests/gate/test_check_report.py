@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from syncscan import gate
-from syncscan.gate import check_document, check_report
+from syncscan.gate import check_report
+from syncscan.gate.check_report import flagged_limits
 from syncscan.gate.config import read_config
-from syncscan.gate.flagged_limits import flagged_limits
 from syncscan.gate.verdict import Allowance, CheckVerdict, Limit, Rules
 from syncscan.report import github, junit, terminal
 from syncscan.report.units import duration
@@ -65,7 +65,7 @@ def test_a_sync_that_keeps_its_network_from_being_compiled_says_so() -> None:
     text = " ".join(render_text(verdict).split())
     assert f"saves {duration(later)} once the network is compiled" in text
     assert "once the network" not in render_text(failed())
-    (row,) = json.loads(check_document.render([verdict], "pyproject.toml"))["traces"][0]["counted"]
+    (row,) = json.loads(check_report.render([verdict], "pyproject.toml"))["traces"][0]["counted"]
     assert row["once_compiled_us"] == pytest.approx(later)
 
 
@@ -102,7 +102,7 @@ def test_junit_has_a_failed_test_a_limit() -> None:
 
 def test_json_follows_its_schema() -> None:
     """Violations name findings by id, and exempt ones have their reason."""
-    document = json.loads(check_document.render([failed()], "pyproject.toml"))
+    document = json.loads(check_report.render([failed()], "pyproject.toml"))
     assert (document["schema"], document["passed"]) == ("syncscan.check/1", False)
     (trace,) = document["traces"]
     assert [v["limit"]["by"] for v in trace["violations"]] == [None, "scope"]
@@ -117,4 +117,4 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     commands = github.drawn([flagged_limits(verdict, "x")]).splitlines()
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in commands)
     ET.fromstring(junit.drawn([flagged_limits(verdict, "x")]))
-    json.loads(check_document.render([verdict], "x"))
+    json.loads(check_report.render([verdict], "x"))

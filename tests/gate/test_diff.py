@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from syncscan import api, gate
 from syncscan.errors import UsageError
 from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
-from syncscan.gate.match import matched
-from syncscan.gate.sites import NOWHERE, Key
+from syncscan.gate.sites import NOWHERE, Key, matched
 from syncscan.model.analysis import Analysis
 from tests.builder import TraceBuilder
 from tests.each import each

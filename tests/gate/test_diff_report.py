@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan import api, gate
-from syncscan.gate import diff_document, diff_report
+from syncscan.gate import diff_report
 from syncscan.gate.differences import Diff
 from syncscan.model.analysis import Analysis
 from syncscan.report import markup, page, step_picture, terminal
@@ -74,7 +74,7 @@ def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
     ):
         assert "Habits removed: optimizer" in text.replace("\\", "")
     assert "Habits added: optimizer-loop in optimizer." in render_text(back)
-    assert json.loads(diff_document.render(difference))["habits"] == [
+    assert json.loads(diff_report.render(difference))["habits"] == [
         {"change": "gone", "rule": "optimizer-loop", "scope": ["optimizer"]}
     ]
     assert gate.diff([loop], [loop, fused]).habits == ()
@@ -94,7 +94,7 @@ def test_text_and_markdown_tell_the_same() -> None:
 
 def test_json_follows_its_schema() -> None:
     """Times in µs, each state's site with its ids and line; None where a place isn't there."""
-    document = json.loads(diff_document.render(example()))
+    document = json.loads(diff_report.render(example()))
     assert document["schema"] == "syncscan.diff/1"
     new, removed, same = document["changes"]
     assert [c["change"] for c in (new, removed, same)] == ["new", "gone", "same"]
@@ -114,7 +114,7 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     difference = gate.diff([program(ITEM)], [hostile(text)])
     shown = render_text(difference)
     assert not set(shown) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(diff_document.render(difference))["schema"] == "syncscan.diff/1"
+    assert json.loads(diff_report.render(difference))["schema"] == "syncscan.diff/1"
     markdown = render_markdown(difference)
     markdown.encode()
     page = render_page(difference, program(ITEM), hostile(text))
@@ -143,5 +143,5 @@ def test_a_sync_s_gain_once_compiled_is_reported_beside_its_gain_now() -> None:
     assert now is not None
     (limits,) = [f.recoverable_range_us for f in change.site.findings]
     assert f"; removing it would save {within(now, limits)}, and {duration(later)} once compiled" in render_text(diff)
-    after = [c["after"] for c in json.loads(diff_document.render(diff))["changes"] if c["before"] is None]
+    after = [c["after"] for c in json.loads(diff_report.render(diff))["changes"] if c["before"] is None]
     assert [site["once_compiled_us"] for site in after] == [pytest.approx(later)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import gate
-from syncscan.gate import check_document
+from syncscan.gate import check_report
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.report import evidence, fragment, render, terminal, whatif_report
 from syncscan.report.front import Front, front_of
@@ -99,7 +99,7 @@ def test_json_follows_its_schema(recording: Path) -> None:
     assert wrong("analysis", rendered(recording, "json")) == []
     if analysis.replayable:
         assert wrong("whatif", whatif_report.render(analysis, analysis.whatif("all"))) == []
-    assert wrong("check", check_document.render([gate.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
+    assert wrong("check", check_report.render([gate.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
 @pytest.mark.parametrize("program", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])

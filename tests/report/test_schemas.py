@@ -14,7 +14,7 @@ from syncscan import api, gate
 from syncscan.fleet import document as fleet_json
 from syncscan.fleet.join import join
 from syncscan.fleet.worker import read_rank
-from syncscan.gate import baseline, check_document, diff_document
+from syncscan.gate import baseline, check_report, diff_report
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.proof import outcome as proof_json
 from syncscan.report import json as report_json
@@ -112,10 +112,10 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
     before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
     assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
     assert wrong("whatif", whatif_report.render(before, before.whatif("all"))) == []
-    assert wrong("diff", diff_document.render(gate.diff([before], [after]))) == []
+    assert wrong("diff", diff_report.render(gate.diff([before], [after]))) == []
     assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
     verdicts = [gate.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
-    assert wrong("check", check_document.render(verdicts, "here")) == []
+    assert wrong("check", check_report.render(verdicts, "here")) == []
 
 
 def test_a_job_follows_its_schema() -> None:
@@ -123,7 +123,7 @@ def test_a_job_follows_its_schema() -> None:
     before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
     assert wrong("fleet", fleet_json.render(before)) == []
     assert wrong("fleet", fleet_json.render(after)) == []
-    assert wrong("diff", diff_document.render(gate.diff(before, after))) == []
+    assert wrong("diff", diff_report.render(gate.diff(before, after))) == []
 
 
 @pytest.mark.parametrize("value", [PROOF, NOISY])
