@@ -20,7 +20,7 @@ from syncscan.capture import device, lines, torch_hooks, write
 from syncscan.capture.capture_run import CaptureRun
 from syncscan.capture.plan import CaptureOrder, Demand, Plan
 from syncscan.capture.program import clean_name, default_name
-from syncscan.capture.signals import TerminationHandler, Wish, can_handle
+from syncscan.capture.signals import SignalRequest, TerminationHandler, can_handle
 from syncscan.errors import UsageError
 
 NO_DEVICE = "No GPU here: a CPU has no host-device syncs to measure. The trace only shows where the host's time goes."
@@ -131,7 +131,7 @@ class Session:
         self._course: CaptureRun | None = None
         self._last: CaptureRun | None = None
         self._cut_short = False
-        self._wish: Wish | None = None
+        self._signal_request: SignalRequest | None = None
         self._ending: TerminationHandler | None = None
         self._stay_here: Callable[[], None] = lambda: None
 
@@ -199,8 +199,8 @@ class Session:
         if self._course is not None:
             self._run_guarded(self._advance)
         else:
-            if self._wish is not None:
-                self._wish.keep()
+            if self._signal_request is not None:
+                self._signal_request.reinstall()
             if self.demand.due(self.steps):
                 self._run_guarded(self._begin)
         if self.done and self.finished is not None:
@@ -338,9 +338,9 @@ class Session:
         if Session.running is self:
             Session.running = None
         self._signals_back()
-        if self._wish is not None:
-            self._wish.leave()
-            self._wish = None
+        if self._signal_request is not None:
+            self._signal_request.leave()
+            self._signal_request = None
         self._stay_here()
 
     def _signals_back(self) -> None:
@@ -350,7 +350,7 @@ class Session:
 
     def _listen(self, number: int) -> None:
         if can_handle():
-            self._wish = Wish(number, self.demand.ask)
+            self._signal_request = SignalRequest(number, self.demand.ask)
         else:
             self._say("Only the main thread can handle signals; this session was opened on another thread.")
 

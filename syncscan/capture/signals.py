@@ -54,14 +54,14 @@ def can_handle() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-class Wish:
+class SignalRequest:
     """Calls `note` whenever a signal comes, and then the handler that the program has set for it."""
 
     def __init__(self, number: int, note: Callable[[], None]) -> None:
         self._number, self._note, self._pid = number, note, os.getpid()
         self._program: Handler = signal.signal(number, self._came)
 
-    def keep(self) -> None:
+    def reinstall(self) -> None:
         """Reinstall the handler in front of one that the program has set in the meantime."""
         if _handler_of(self._number) != self._came and can_handle():
             self._program = signal.signal(self._number, self._came)

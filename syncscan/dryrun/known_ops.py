@@ -75,6 +75,10 @@ class KnownOp(NamedTuple):
     """Whether it is an extension's, of which `wait_table` knows nothing."""
 
 
+_DEPENDENT = ("Tag.data_dependent_output", "Tag.dynamic_output_shape", "data_dependent_output", "dynamic_output_shape")
+"""Torch's tags of ops whose result, or the result's size, depends on values."""
+
+
 def known_op(func: Any) -> KnownOp:
     if not hasattr(func, "_schema"):
         name = f"higher_order::{func.name()}"
@@ -86,7 +90,7 @@ def known_op(func: Any) -> KnownOp:
         func,
         name,
         full,
-        dependent=wait_table.depends_on_values(func.tags),
+        dependent=any(str(tag) in _DEPENDENT for tag in func.tags),
         composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
         effect=effect_of(func),
         rule=wait_table.rule_of(full),

@@ -209,12 +209,6 @@ def _coalesce(op: DispatchedOp) -> Iterable[DryWait]:
         yield synchronize("aten::coalesce", "aten::_coalesce")
 
 
-def _normal(op: DispatchedOp) -> Iterable[DryWait]:
-    deviation = op.arg(1, "std")
-    if _on_device(deviation):
-        yield item("aten::normal")
-
-
 def _number_arguments(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the read of a number that is a tensor on the device."""
     yield from (item(op.name) for value in (*op.args, *op.kwargs.values()) if _on_device(value))
@@ -246,12 +240,6 @@ def _grouped_mm(op: DispatchedOp) -> Iterable[DryWait]:
     ends = op.arg(2, "offs")
     if ends is not None and not all(matrix.dtype == bfloat16 for matrix in op.args[:2]):
         yield to_host("aten::_grouped_mm", *_TO, size=_bytes(ends))
-
-
-def _unbind(op: DispatchedOp) -> Iterable[DryWait]:
-    """Yield the read of a nested tensor's lengths."""
-    if op.args[0].is_nested:
-        yield to_host()
 
 
 Rule = Callable[[DispatchedOp], Iterable[DryWait]]
@@ -326,10 +314,6 @@ WAITS: dict[str, Rule] = {
     "aten::_to_sparse_bsr": _to_compressed,
     "aten::_to_sparse_bsc": _to_compressed,
     "aten::_grouped_mm": _grouped_mm,
-    # nested
-    "aten::unbind": _unbind,
-    "aten::normal.Tensor_Tensor": _normal,
-    "aten::normal.float_Tensor": _normal,
 }
 """Op, with the overload where needed, → its waits if one of its tensors is on the device."""
 
@@ -380,14 +364,6 @@ def rule_of(name: str) -> Rule | None:
 def waits_of(op: DispatchedOp, rule: Rule | None) -> tuple[DryWait, ...]:
     """Return what the host waits for in an op with a tensor on the device as argument."""
     return (read().inside(op.name),) if rule is None else tuple(rule(op))
-
-
-def depends_on_values(tags: Sequence[Any]) -> bool:
-    """Return whether torch's tags of an op say that its result, or the result's size, depends on values."""
-    return any(str(tag) in _DEPENDENT for tag in tags)
-
-
-_DEPENDENT = ("Tag.data_dependent_output", "Tag.dynamic_output_shape", "data_dependent_output", "dynamic_output_shape")
 
 
 QUIET = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")

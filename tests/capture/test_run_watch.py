@@ -58,7 +58,7 @@ def test_the_step_in_which_samples_are_counted_is_disturbed(clock: Clock) -> Non
         if number == 20:
             run.disturb("counting")
             clock.work(1000)
-            run.settle()
+            run.end_disturbance()
         clock.work(10)
         run.mark()
     record = run.record()
@@ -71,9 +71,9 @@ def test_a_capture_marks_the_step_in_which_it_counts_samples(tmp_path: Path, mon
     """It is long, and no step of the program's own."""
     pytest.importorskip("torch")
     marked: list[str] = []
-    disturb, settle = RunWatch.disturb, RunWatch.settle
+    disturb, settle = RunWatch.disturb, RunWatch.end_disturbance
     monkeypatch.setattr(RunWatch, "disturb", lambda self, why: (marked.append(why), disturb(self, why))[1])
-    monkeypatch.setattr(RunWatch, "settle", lambda self: (marked.append("settle"), settle(self))[1])
+    monkeypatch.setattr(RunWatch, "end_disturbance", lambda self: (marked.append("settle"), settle(self))[1])
     counted = capture_run.CaptureRun._between_steps
     monkeypatch.setattr(
         capture_run.CaptureRun, "_between_steps", lambda *given: (marked.append("counts"), counted(*given))[1]
