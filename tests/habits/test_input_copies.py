@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.habits.rules.input_copies import _ops_before
+from syncscan.habits.rules.inputs import _ops_before
 from syncscan.model.trace import NONE, Category
 from tests.builder import MAIN, TraceBuilder
 

@@ -8,18 +8,13 @@ import msgspec
 
 from syncscan.habits.context import Context
 from syncscan.habits.rules import (
-    allocation_storm,
-    autocast_casts,
-    first_touch,
-    fp32_matmul,
-    garbage_collection,
-    input_copies,
+    inputs,
     launch_bound,
-    loaders,
     lock_held,
+    memory,
     op_setup,
     optimizers,
-    parameter_loops,
+    precision,
     sampled_work,
 )
 from syncscan.model.habit import Habit
@@ -35,20 +30,20 @@ class HabitRule(msgspec.Struct, frozen=True):
 
 RULES = (
     HabitRule("op-setup", op_setup.find),
-    HabitRule("loader-no-workers", loaders.no_workers),
-    HabitRule("loader-few-workers", loaders.few_workers),
-    HabitRule("host-built-tensor", input_copies.host_built_tensor),
-    HabitRule("inline-pin", input_copies.inline_pin),
-    HabitRule("fp32-matmul", fp32_matmul.find),
+    HabitRule("loader-no-workers", inputs.no_workers),
+    HabitRule("loader-few-workers", inputs.few_workers),
+    HabitRule("host-built-tensor", inputs.host_built_tensor),
+    HabitRule("inline-pin", inputs.inline_pin),
+    HabitRule("fp32-matmul", precision.fp32_matmul),
     HabitRule("optimizer-loop", optimizers.optimizer_loop),
-    HabitRule("parameter-loop", parameter_loops.parameter_loop),
+    HabitRule("parameter-loop", optimizers.parameter_loop),
     HabitRule("gradients-zeroed", optimizers.gradients_zeroed),
-    HabitRule("autocast-casts", autocast_casts.find),
-    HabitRule("garbage-collection", garbage_collection.find),
-    HabitRule("allocation-storm", allocation_storm.find),
+    HabitRule("autocast-casts", precision.autocast_casts),
+    HabitRule("garbage-collection", memory.garbage_collection),
+    HabitRule("allocation-storm", memory.allocation_storm),
     HabitRule("lock-held", lock_held.find),
-    HabitRule("first-touch", first_touch.find),
+    HabitRule("first-touch", memory.first_touch),
     HabitRule("side-work", sampled_work.side_work),
     HabitRule("launch-bound", launch_bound.find),
-    HabitRule("copy-in-line", input_copies.copy_in_line),
+    HabitRule("copy-in-line", inputs.copy_in_line),
 )

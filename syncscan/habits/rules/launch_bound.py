@@ -20,8 +20,7 @@ from syncscan.habits.rules.graph_breaks import (
     capturable,
     splits,
 )
-from syncscan.habits.rules.optimizers import find_looping_optimizer, zeroed_gradients
-from syncscan.habits.rules.parameter_loops import parameter_loops
+from syncscan.habits.rules.optimizers import find_looping_optimizer, parameter_loops, zeroed_gradients
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit

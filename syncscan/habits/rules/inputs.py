@@ -1,24 +1,67 @@
-"""Find copies that bring input to the device: of tensors just built, from pageable memory, pinned or copied in line.
-
-A copy that the host waits for is a sync, whose finding states its cost and what a pinned copy would gain.
-"""
+"""Find steps that wait for their input: a DataLoader without workers or with too few, copies and pinning in the way."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
 
-from syncscan.habits.context import Context
+from syncscan.habits.context import NOTABLE, Context
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.duration import duration
-from syncscan.model.habit import Change, Habit
+from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.runtime_calls import is_stream_synchronize
-from syncscan.model.slice_names import is_loader
+from syncscan.model.slice_names import is_loader, is_loader_with_workers, is_loader_without_workers
 from syncscan.model.trace import NONE, Category, Trace
 from syncscan.rules.pages import advice_of
+
+
+def _waiting_for(
+    context: Context, kind: Callable[[str], bool], advice: Advice, took: str, remaining: Sequence[float]
+) -> Iterable[Habit]:
+    """Yield the habit if such a loader's scopes on the steps' thread leave the device idle for a notable time.
+
+    `took` is the sentence for how long it takes, with `{ms}` for the figure; `remaining` are parts of its time that may
+    remain: the likely one, with the most saved, with the least saved.
+    """
+    rows = context.outermost(context.rows(Category.ANNOTATION, kind))
+    idle = context.idle_us(rows) * context.host_scale
+    if not rows or idle < 5 * context.notable_us:
+        return
+    ms = context.length_us(rows) * context.host_scale / 1e3
+    evidence = [
+        took.format(ms=duration(1e3 * ms)),
+        f"the device idles for {duration(idle)} of it, {idle / context.period_us:.0%} of the step",
+    ]
+    changes = [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in remaining]
+    yield context.habit(advice, rows, idle, evidence, changes)
+
+
+WORKERS = 4
+"""Number of workers that the likely gain assumes."""
+
+
+def no_workers(context: Context) -> Iterable[Habit]:
+    return _waiting_for(
+        context,
+        is_loader_without_workers,
+        advice_of("loader-no-workers"),
+        "the loader takes {ms} per step on the step's own thread",
+        (1 / WORKERS, NOTABLE, 0.5),
+    )
+
+
+def few_workers(context: Context) -> Iterable[Habit]:
+    return _waiting_for(
+        context,
+        is_loader_with_workers,
+        advice_of("loader-few-workers"),
+        "the step waits {ms} for its next batch",
+        (0.5, 0.0, 0.9),
+    )
+
 
 FACTORY = re.compile(
     r"aten::(rand|randn|randint|randperm|zeros|ones|full|arange|linspace|eye|tensor|normal|bernoulli|"
