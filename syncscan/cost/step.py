@@ -9,9 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.autograd import program_track
-from syncscan.facts.device_work import device_times, in_pageable_copies
+from syncscan.facts.device_work import device_times, in_pageable_copies, run_ahead
 from syncscan.facts.period import left_out_before, step_intervals, step_period
-from syncscan.facts.run_ahead import run_ahead
 from syncscan.model.arrays import distinct
 from syncscan.model.finding import SyncPoint
 from syncscan.model.interval import cover_of, union

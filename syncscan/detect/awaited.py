@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.facts.device_clock import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.facts.period import waits_before
+from syncscan.facts.profiler_work import HOST_NS
 from syncscan.model.arrays import Bool, Int32, Int64, distinct, numbered_pairs
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import (

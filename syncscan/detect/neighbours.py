@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from syncscan.facts.autograd import node_begins
-from syncscan.facts.nesting import innermost_that
-from syncscan.facts.paths import Path
+from syncscan.facts.paths import Path, innermost_that
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.slice_names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace

@@ -1,4 +1,4 @@
-"""Device work of a trace as sorted arrays: when it was launched, when it ran, when the device was busy."""
+"""Device work of a trace as sorted arrays: when it was launched and ran, and how much of a step the device is busy."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.arrays import Bool, Int64, distinct, quantile
 from syncscan.model.finding import Place
 from syncscan.model.interval import cover_of, union
 from syncscan.model.runtime_calls import is_launch
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective
-from syncscan.model.step import DeviceTime
+from syncscan.model.step import DeviceTime, RunAhead, ShareBasis, StepSummary
 from syncscan.model.trace import HOST, NONE, Category, Trace, once
 
 
@@ -216,3 +216,59 @@ def _busy(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
 
 def _length(starts: Int64, ends: Int64) -> float:
     return float((ends - starts).sum())
+
+
+def run_ahead(trace: Trace, steps: Sequence[tuple[int, int]], device: int) -> RunAhead | None:
+    """Return how far ahead the launches of a step are, over the steps (ns); None where no call launches work.
+
+    Who serves a model steers by it: a host that came 19 ms ahead where it had been 50 µs late gave 12 to 13 % more
+    tokens (https://github.com/sgl-project/sglang/pull/31468).
+
+    A launch is ahead by the time until the device, with all of its streams, has done what was launched before; it is
+    late, a negative number, where the device has been idle since.
+    """
+    if not (trace.device_calls != NONE).any():
+        return None
+    work = DeviceWork(trace).of(device)
+    launched, first = np.unique(work.launched, return_index=True)
+    launched, ahead = launched[1:], work.done[first[1:] - 1] - launched[1:]
+    of = [ahead[slice(*np.searchsorted(launched, step).tolist())] for step in steps]
+    of = [of_step for of_step in of if len(of_step)]
+    if not of:
+        return None
+    least = quantile([of_step.min() for of_step in of], 0.5) / 1e3
+    middle = quantile([quantile(of_step, 0.5) for of_step in of], 0.5) / 1e3
+    return RunAhead(least, middle)
+
+
+_ALIKE = 0.015
+"""Two shares that lie no further apart than this are stated as one: the recorded one."""
+
+
+def device_works(step: StepSummary) -> str:
+    """Return the device's share: `45% of the step in the trace, about 79% without the profiler (estimated)`.
+
+    Bars and times of a report are those of the recorded step, so its share comes first; the unprofiled step's follows
+    with its basis where it differs.
+    """
+    recorded = step.recorded_device_share
+    unprofiled = recorded if step.device_share is None else step.device_share
+    return shares(recorded, unprofiled, step.device_share_basis, " of the step")
+
+
+def shares(recorded: float, unprofiled: float, basis: ShareBasis | None, of: str = "") -> str:
+    """Return two shares of a step in words; the recorded one alone where they hardly differ."""
+    if alike(recorded, unprofiled):
+        return f"{recorded:.0%}{of}"
+    return f"{recorded:.0%}{of} in the trace, {without_profiler(unprofiled, basis)}"
+
+
+def without_profiler(share: float, basis: ShareBasis | None, of: str = "") -> str:
+    """Return a share of the unprofiled step with its basis: `about 79% without the profiler (estimated)`."""
+    estimated = basis is ShareBasis.ESTIMATED
+    return f"{'about ' if estimated else ''}{share:.0%}{of} without the profiler{' (estimated)' if estimated else ''}"
+
+
+def alike(recorded: float, unprofiled: float | None) -> bool:
+    """Return whether a share of the unprofiled step is unknown, or hardly differs from the recorded step's."""
+    return unprofiled is None or abs(recorded - unprofiled) <= _ALIKE

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from syncscan.facts.device_clock import device_clock
 from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.profiler_work import device_clock
 from syncscan.model.arrays import Int64, median
 from syncscan.model.duration import duration
 from syncscan.model.interval import union

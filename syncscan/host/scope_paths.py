@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.facts.autograd import forward_ops
-from syncscan.facts.nesting import innermost_that
+from syncscan.facts.paths import innermost_that
 from syncscan.model.arrays import Int32, Int64, numbered_pairs
 from syncscan.model.slice_names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace

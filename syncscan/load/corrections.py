@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.chosen_process import launched_by, of_process, processes, share_correlations
-from syncscan.facts.device_clock import device_clock
+from syncscan.facts.profiler_work import device_clock
 from syncscan.load.damage import Damage
 from syncscan.model.arrays import Bool, Int64, looked_up
 from syncscan.model.duration import duration

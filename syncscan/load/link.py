@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.facts.nesting import innermost_until
+from syncscan.facts.paths import innermost_until
 from syncscan.load.columns import Unlinked, is_empty
 from syncscan.load.corrections import (
     move_into_ops,

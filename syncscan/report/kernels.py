@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from syncscan.facts.device_share import alike, without_profiler
+from syncscan.facts.device_work import alike, without_profiler
 from syncscan.facts.kernel_shares import KernelShare, kernel_shares
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, StepSummary

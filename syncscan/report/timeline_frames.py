@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.facts.nesting import innermost_until
+from syncscan.facts.paths import innermost_until
 from syncscan.model.arrays import Bool, largest
 from syncscan.model.interval import Interval
 from syncscan.model.libraries import is_library

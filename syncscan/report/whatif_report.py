@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.facts.device_share import device_works
+from syncscan.facts.device_work import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import Document, Range, about, indented, written
 from syncscan.model.projection import Projection, RemovalGroup

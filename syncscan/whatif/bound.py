@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from syncscan.facts.device_share import device_works, shares
+from syncscan.facts.device_work import device_works, shares
 from syncscan.model.duration import duration
 from syncscan.model.projection import Projection
 from syncscan.model.step import BOUND_FROM, Bound, Outlook, ShareBasis, StepSummary

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from syncscan.facts.device_clock import STREAM_NS
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
+from syncscan.facts.profiler_work import STREAM_NS
 from syncscan.model.arrays import Int64, grouped
 from syncscan.model.interval import Interval
 from syncscan.model.runtime_calls import is_stream_wait
@@ -60,11 +60,11 @@ class Events:
 
     def _edge(self, row: int) -> EventEdge | None:
         s, work, ts = self.trace.slices, self.launches, self.trace.slices.ts.item(row)
-        own, issued = self._on.get(s.track.item(row), (_NO_LAUNCHES, _NO_LAUNCHES))
+        launched, issued = self._on.get(s.track.item(row), (_NO_LAUNCHES, _NO_LAUNCHES))
         behind = int(issued.searchsorted(ts))
-        if behind == len(own):
+        if behind == len(launched):
             return None
-        first = own.item(behind)
+        first = launched.item(behind)
         target, latest = work.stream.item(first), work.start.item(first) + STREAM_NS
         for record in self._candidates(row):
             at = s.ts[[record]]

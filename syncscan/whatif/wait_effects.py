@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.device_clock import HOST_NS
 from syncscan.facts.period import waits_before
+from syncscan.facts.profiler_work import HOST_NS
 from syncscan.facts.slow_launches import held_by_queue
 from syncscan.model.arrays import distinct, median, quantile
 from syncscan.model.finding import Removal, Replacement, SyncPoint
@@ -131,14 +131,16 @@ def _with_fixes(
     if all(p.replacement is Replacement.UNKNOWN for p in points):
         return list(waits)
     ops = [_replaced(trace, p.point, row) for p, row in zip(points, outermost, strict=True)]
-    own, one = _own_times(trace, ops, waits), _launching_op(trace, launches)
+    of_ops, coming_ns = _own_times(trace, ops, waits), _launching_op(trace, launches)
     fixed = []
-    for p, wait, row, outer, more, own_ns in zip(points, waits, ops, outermost, spared, own, strict=True):
+    for p, wait, row, outer, more, own_ns in zip(points, waits, ops, outermost, spared, of_ops, strict=True):
         if row == NONE or not own_ns or p.replacement is Replacement.UNKNOWN:
             fixed.append(wait)
         elif p.replacement is Replacement.OP:
             # what comes takes no more than what goes: a read's op takes 8 to 11 µs, one that adds it up 5 to 8 (H200)
-            fixed.append(replace(wait, fix=GoesAlong(max(0.0, own_ns - one), wait.left_ns, wait.copy, wait.copy_ns)))
+            fixed.append(
+                replace(wait, fix=GoesAlong(max(0.0, own_ns - coming_ns), wait.left_ns, wait.copy, wait.copy_ns))
+            )
         else:
             begin, end = more if more and row == outer else (int(trace.slices.ts[row]), int(trace.slices.end[row]))
             ns = own_ns + end - begin - int(trace.slices.dur[row])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.api import analyze_trace
-from syncscan.facts.device_clock import device_clock
+from syncscan.facts.profiler_work import device_clock
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound
 from tests.builder import TraceBuilder

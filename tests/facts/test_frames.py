@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.facts import nesting
+from syncscan.facts import paths
 from syncscan.facts.paths import FrameChains, frames_around
 from tests.builder import TraceBuilder
 
@@ -33,7 +33,7 @@ def test_as_a_look_at_every_frame_says(
 ) -> None:
     """Also of frames that overlap, that have no length, and of a moment at which some end and others begin."""
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(nesting, "_ROUNDS", rounds)
+        m.setattr(paths, "_ROUNDS", rounds)
         result, times = chains(drawn)
     expected = [
         tuple(f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length)

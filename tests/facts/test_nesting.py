@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.facts import nesting
-from syncscan.facts.nesting import innermost_that, innermost_until
+from syncscan.facts import paths
+from syncscan.facts.paths import innermost_that, innermost_until
 from syncscan.model.trace import NONE
 
 
@@ -37,5 +37,5 @@ def test_the_last_before_it_that_ends_late_enough(rounds: int, drawn: list[tuple
         for row, (on, at, _) in enumerate(times)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nesting, "_ROUNDS", rounds)
+        patch.setattr(paths, "_ROUNDS", rounds)
         assert innermost_until(track.astype(np.int32), end, begin + 1).tolist() == expected

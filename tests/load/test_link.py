@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.facts import nesting
+from syncscan.facts import paths
 from syncscan.load import link
 from syncscan.model.trace import DEEPEST, NONE
 from tests.builder import TraceBuilder
@@ -105,7 +105,7 @@ def test_the_innermost_around(drawn: list[Interval], rounds: int) -> None:
     """Found by doubling, by the sweep and by both together, it is that of the definition."""
     intervals = sorted(((track, ts, ts + dur) for track, ts, dur in drawn), key=lambda i: (i[0], i[1], -i[2]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nesting, "_ROUNDS", rounds)
+        patch.setattr(paths, "_ROUNDS", rounds)
         assert innermost(intervals) == one_by_one(intervals)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from syncscan.facts.device_share import device_works
+from syncscan.facts.device_work import device_works
 from syncscan.model.step import ShareBasis
 from syncscan.report import kernels, render, terminal, whatif_report
 from syncscan.report.front import front_of

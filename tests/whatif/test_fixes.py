@@ -55,7 +55,7 @@ def read() -> Analysis:
 
 
 def savings(analysis: Analysis) -> tuple[float, float]:
-    """What the step saves by its fixes, and without the waits alone, µs."""
+    """Return what the step saves by its fixes, and without the waits alone, µs."""
     p = analysis.whatif("all", fix=True)
     assert p.waits_us == analysis.whatif("all").predicted_us
     return p.saving_us, p.baseline_us - p.waits_us

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.nesting import innermost_that
+from syncscan.facts.paths import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.duration import duration
