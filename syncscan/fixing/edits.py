@@ -128,7 +128,7 @@ class Draft:
 
     def _put(self, statement: ast.stmt, lines: Sequence[Line], *, behind: bool) -> Edit:
         text, end_of_line = self.text, self.text.line_end
-        if not self._begins_its_line(statement) or (behind and not self._ends_its_line(statement)):
+        if not text.begins_its_line(statement) or (behind and not text.ends_its_line(statement)):
             raise Clash  # beside it on its line stands what would run in another order, or under no condition any more
         number = (statement.end_lineno or statement.lineno) + 1 if behind else first_line(statement)
         indent = text.indent(statement)
@@ -140,17 +140,6 @@ class Draft:
             at = text.starts[number - 1]
             return Edit(at, at, order, block)
         return Edit(len(text.text), len(text.text), order, end_of_line + block.removesuffix(end_of_line))
-
-    def _begins_its_line(self, statement: ast.stmt) -> bool:
-        begin, _ = self.text.span(statement)
-        return not self.text.text[self.text.starts[statement.lineno - 1] : begin].strip()
-
-    def _ends_its_line(self, statement: ast.stmt) -> bool:
-        line = statement.end_lineno or statement.lineno
-        end = self.text.offset(line, statement.end_col_offset or 0)
-        until = self.text.starts[line - 1] + len(self.text.lines[line - 1])
-        rest = self.text.text[end:until].strip()
-        return not rest or rest.startswith("#")
 
 
 def first_line(statement: ast.stmt) -> int:

@@ -106,13 +106,7 @@ def same_source(file: File, one: ast.AST, other: ast.AST) -> bool:
 
 def stands_alone(file: File, statement: ast.stmt) -> bool:
     """Return whether nothing but comments shares the lines of a statement."""
-    text = file.text
-    begin, end = text.span(statement)
-    before = text.text[text.starts[statement.lineno - 1] : begin]
-    after = text.lines[(statement.end_lineno or statement.lineno) - 1]
-    rest = after.encode()[statement.end_col_offset or 0 :].decode().strip()
-    alone = not before.strip() and (not rest or rest.startswith("#"))
-    return alone and end > begin
+    return file.text.begins_its_line(statement) and file.text.ends_its_line(statement)
 
 
 def constant(file: File, node: ast.expr) -> bool:

@@ -78,6 +78,17 @@ class Text(msgspec.Struct, frozen=True, dict=True):
 
         return bisect_right(self.starts, offset)
 
+    def begins_its_line(self, statement: ast.stmt) -> bool:
+        begin, _ = self.span(statement)
+        return not self.text[self.starts[statement.lineno - 1] : begin].strip()
+
+    def ends_its_line(self, statement: ast.stmt) -> bool:
+        """Return whether nothing but a comment stands behind a statement on its last line."""
+        _, end = self.span(statement)
+        line = self.line_of(end) - 1
+        rest = self.lines[line][end - self.starts[line] :].strip()
+        return not rest or rest.startswith("#")
+
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement's first line."""
         line = self.lines[node.lineno - 1]

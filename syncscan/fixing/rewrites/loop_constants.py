@@ -51,14 +51,14 @@ def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
 
 
 def _of_call(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
-    draft = Draft(file.text)
-    match statement := file.statement_of(call):
-        case ast.Assign(targets=[ast.Name() as target], value=value) if value is call:
-            moves = _moves(file, draft, statement, target, loop)
-        case _:
-            moves, name = memory.is_only_read(file, call), file.fresh("constant")
-            draft.put_before(loop, f"{name} = {file.text.code(call)}")
-            draft.replace(call, name)
+    draft, statement = Draft(file.text), file.statement_of(call)
+    assign = matched("$name = $value", statement)
+    if assign and assign.value is call and isinstance(assign.name, ast.Name):
+        moves = _moves(file, draft, statement, assign.name, loop)
+    else:
+        moves, name = memory.is_only_read(file, call), file.fresh("constant")
+        draft.put_before(loop, f"{name} = {file.text.code(call)}")
+        draft.replace(call, name)
     if moves:
         waits = file.own_waits(call) - file.entered(loop).count
         yield Proposal(node=call, draft=draft, change="create the tensor once, before the loop", waits=waits)
