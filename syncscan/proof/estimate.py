@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from syncscan.proof.outcome import Pair, ProofGain
@@ -48,8 +49,11 @@ def pairs_needed(pairs: Sequence[Pair], half: float = 0.02) -> int | None:
     if len(pairs) < MIN_PAIRS:
         return None
     spread = _interval(pairs, CONFIDENCE)[1] / quantile(CONFIDENCE, len(pairs) - 1) * math.sqrt(len(pairs))
-    numbers = range(MIN_PAIRS, MOST)
-    return next((n for n in numbers if quantile(CONFIDENCE, n - 1) * spread / math.sqrt(n) <= half), MOST)
+
+    def closer(n: int) -> float:
+        return -quantile(CONFIDENCE, n - 1) * spread / math.sqrt(n)
+
+    return MIN_PAIRS + bisect_left(range(MIN_PAIRS, MOST), -half, key=closer)
 
 
 def _interval(pairs: Sequence[Pair], confidence: float) -> tuple[float, float]:
