@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
+import importlib.util
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,6 +35,28 @@ def pytest_configure() -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give each of xdist's workers the one warm Python."""
+    node.workerinput["warm_python"] = shared_python(node.config)
+
+
+@functools.cache
+def shared_python(config: pytest.Config) -> str:
+    """Start the warm Python of all workers; empty where none can be."""
+    if sys.platform != "linux" or not importlib.util.find_spec("torch"):
+        return ""
+    stack = contextlib.ExitStack()
+    config.add_cleanup(stack.close)
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    return stack.enter_context(warm_pythons.started(Path(folder)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests over recordings first: a worker takes what lies together, so that one analyzes them for all."""
+    items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "analyzed"))
 
 
 def pytest_collection_finish() -> None:
@@ -83,11 +110,12 @@ def clear_registers() -> None:
 
 
 @pytest.fixture(scope="session")
-def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def warm_python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A `python` that has torch imported, where a system lets files be handed on; else the usual one."""
     pytest.importorskip("torch")
-    if sys.platform != "linux":
-        yield sys.executable
+    shared = getattr(request.config, "workerinput", {}).get("warm_python", "")
+    if shared or sys.platform != "linux":
+        yield shared or sys.executable
         return
     with warm_pythons.started(tmp_path_factory.mktemp("warm")) as python:
         yield python

@@ -1,8 +1,8 @@
 """A `python` that has torch imported: what is started by it is forked from one process, in place of seconds of imports.
 
 The fixture `warm_python` is a file that a test starts in place of `sys.executable`, or has for it (the fixture `warm`).
-It hands its words, folder, environment and open files to the server of its pytest process, which forks; signals, the
-end and its code are passed on. A test about the interpreter's own start, process ids or groups starts `python` itself.
+It hands its words, folder, environment and open files to the server of the whole run, which forks; signals, the end and
+its code are passed on. A test about the interpreter's own start, process ids or groups starts `python` itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import runpy
 import select
 import signal
+import site
 import socket
 import subprocess
 import sys
@@ -205,13 +206,13 @@ def _run(words: list[str]) -> None:
     given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path[:] = [first, *given, *sys.path[1:]]
     module = sys.modules["__main__"] = ModuleType("__main__")
+    sys.argv = [words[0], *words[2:]] if words[0] in ("-m", "-c") else words
+    sys.modules.pop("sitecustomize", None)
+    site.execsitecustomize()  # that of the client's path, as at an interpreter's start
     if words[0] == "-m":
-        sys.argv = ["-m", *words[2:]]
         runpy._run_module_as_main(words[1])  # type: ignore[attr-defined]
     elif words[0] == "-c":
-        sys.argv = ["-c", *words[2:]]
         exec(compile(words[1], "<string>", "exec"), vars(module))
     else:
-        sys.argv = words
         module.__file__ = words[0]
         exec(compile(Path(words[0]).read_bytes(), words[0], "exec"), vars(module))

@@ -195,6 +195,7 @@ class Job:
         return self.process.returncode, err
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_running_job_is_captured_on_signal(tmp_path: Path) -> None:
     """As often as one likes; SIGTERM between captures ends it as it would any program."""
     job = Job(tmp_path, LOOP, "--on-signal", "USR2")

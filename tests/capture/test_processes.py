@@ -35,11 +35,11 @@ if __name__ == "__main__":
 """
 
 
-def profiled(folder: Path, *words: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+def profiled(folder: Path, *words: str, python: str = "") -> subprocess.CompletedProcess[str]:
     options = ["--sample", "0", "--calibrate", "2", "--warmup", "1", "--active", "1", "--out", "traces"]
     root = str(Path(__file__).parents[2])
     return subprocess.run(
-        [python, "-m", "syncscan", "profile", *options, *words],
+        [python or sys.executable, "-m", "syncscan", "profile", *options, *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -111,6 +111,7 @@ def test_a_child_that_comes_to_the_script_s_end_ends_as_under_python(tmp_path: P
     assert len(list((tmp_path / "traces").iterdir())) == 1
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_shell_script_s_program_is_captured(tmp_path: Path) -> None:
     """Whatever starts it, and with the exit code of what was ended early."""
     (tmp_path / "train.py").write_text(
@@ -189,6 +190,7 @@ def test_a_program_started_twice_writes_two_traces_and_both_end(tmp_path: Path) 
     assert "syncscan fleet" not in done.stderr
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_launcher_s_failure_is_its_exit_code(tmp_path: Path) -> None:
     """Also where a rank fails after others have stepped; what was seen is said no more than that."""
     (tmp_path / "train.py").write_text("import torch\nraise SystemExit(3)\n")

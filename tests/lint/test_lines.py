@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.lint_lines import PROGRAMS, named_lines
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("warm")
 
 
 @pytest.mark.parametrize(("program", "waiting"), [("detection", 7), ("policy", 12)])

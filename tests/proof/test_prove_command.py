@@ -101,6 +101,7 @@ def after():
 """
 
 
+@pytest.mark.usefixtures("warm")
 def test_from_two_functions_to_a_verdict(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In processes of their own, with turns a tenth as long; a busy machine has no time for the third pair."""
     monkeypatch.setattr("syncscan.proof.paired_timing.TURN_S", 0.02)
