@@ -12,8 +12,6 @@ import pytest
 
 from syncscan.capture import device
 
-torch = pytest.importorskip("torch")
-
 SYNC = b"called a synchronizing CUDA operation (Triggered internally at /pytorch/c10/cuda/CUDAFunctions.cpp:180.)"
 """As torch 2.13 says it; 1.10 to 2.14 differ in the path alone."""
 PROTOTYPE = b"Synchronization debug mode is a prototype feature and does not yet detect all synchronizing operations"
@@ -50,7 +48,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    inner = torch._C
+    inner = pytest.importorskip("torch")._C
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
     monkeypatch.setattr(inner, "_cuda_set_sync_debug_mode", machine.set_mode, raising=False)
     monkeypatch.setattr(inner, "_cuda_get_sync_debug_mode", lambda: machine.mode, raising=False)
@@ -62,6 +60,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 def process(machine: Machine) -> Callable[[], dict[str, Any]]:
     """Everything that a guard touches while it is armed."""
     import warnings
+
+    import torch
 
     from syncscan.guarding import dispatch as guarded
 

@@ -11,6 +11,8 @@ from syncscan.report import render
 
 FOLDER = Path(__file__).parent.parent / "sample_traces"
 RECORDINGS = sorted(FOLDER.rglob("*.json.gz"))
+LARGE = 200_000
+"""Bytes of those that take half of the time for all."""
 
 
 @functools.cache
@@ -23,6 +25,11 @@ def analyzed(recording: Path) -> Analysis:
 def rendered(recording: Path, form: str) -> str:
     """Return the report of a recording in a format, as it is without options."""
     return render(analyzed(recording), form)
+
+
+def large(recording: Path) -> bool:
+    """Return whether only a run of the slow tests has this recording: ranks of jobs, hundreds of ops, long steps."""
+    return recording.stat().st_size >= LARGE
 
 
 def name(recording: Path) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-import syncscan
 from syncscan.model.finding import Finding, Severity
 from tests.each import each
+from tests.recordings import analyzed
 
 FOLDER = Path(__file__).parent.parent / "sample_traces"
 RECORDED: dict[str, Any] = json.loads((FOLDER / "recorded.json").read_text())
@@ -44,7 +44,7 @@ def path(name: str) -> Path:
 
 
 def above_info(name: str) -> list[Finding]:
-    return [f for f in syncscan.analyze(path(name)).findings if f.severity is not Severity.INFO]
+    return [f for f in analyzed(path(name)).findings if f.severity is not Severity.INFO]
 
 
 @each("name", RECORDED["traces"])
@@ -108,7 +108,7 @@ def test_torch_s_own_debug_mode_warns_of_the_same_lines(name: str) -> None:
 @pytest.mark.parametrize("name", LINES)
 def test_findings_name_the_exact_lines(name: str) -> None:
     """A sync in backward is given the line of the forward op, not that of `backward()`."""
-    sources = [f.source for f in syncscan.analyze(path(name)).findings if f.source is not None]
+    sources = [f.source for f in analyzed(path(name)).findings if f.source is not None]
     assert all(source.exact for source in sources)
     matches = {source.line for source in sources if source.file.endswith("zoo.py")}
     assert matches == {line for line, comment in commented_lines().items() if comment != "syncs in backward"}
@@ -117,7 +117,7 @@ def test_findings_name_the_exact_lines(name: str) -> None:
 def test_the_unprofiled_step_is_shorter_than_the_recorded_one() -> None:
     """Which is why capture measures it."""
     for name in MUST_FIND:
-        step = syncscan.analyze(path(name)).step
+        step = analyzed(path(name)).step
         own = json.loads(gzip.decompress(path(name).read_bytes()))["syncscan"]
         assert 0 < own["unprofiled_step_us"] <= step.observed_us * 1.02
 
@@ -130,4 +130,4 @@ def test_the_tutorial_s_pair_is_the_turn_in_the_middle() -> None:
         content = (FOLDER / "pair" / f"{name}.pt.trace.json.gz").read_bytes()
         assert hashlib.sha256(content).hexdigest() == recorded["traces"][name]["sha256"]
         assert recorded["traces"][name]["unprofiled_step_ms"] == ms
-        assert recorded["gpu"] in syncscan.analyze(FOLDER / "pair" / f"{name}.pt.trace.json.gz").trace.info.devices
+        assert recorded["gpu"] in analyzed(FOLDER / "pair" / f"{name}.pt.trace.json.gz").trace.info.devices

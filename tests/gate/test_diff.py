@@ -19,6 +19,7 @@ from syncscan.model.analysis import Analysis
 from tests.builder import TraceBuilder
 from tests.each import each
 from tests.gate.story import Sync, program
+from tests.recordings import analyzed
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -107,7 +108,7 @@ def test_several_recordings_are_one_state() -> None:
 @pytest.mark.parametrize("name", ["maskedloss.v0", "lines"])
 def test_a_recording_and_itself(name: str) -> None:
     """Everything is the same, and the step took as long."""
-    analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
+    analysis = analyzed(SAMPLES / f"{name}.pt.trace.json.gz")
     difference = gate.diff([analysis], [analysis])
     assert {c.change for c in difference.changes} == {SiteStatus.SAME}
     assert difference.step.saving_us == 0
@@ -115,7 +116,7 @@ def test_a_recording_and_itself(name: str) -> None:
 
 def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
     """With Python frames and without, which give rules other things to go by."""
-    lines, stacks = (api.analyze(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
+    lines, stacks = (analyzed(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
     difference = gate.diff([lines], [stacks])
     assert {c.change for c in difference.changes} == {SiteStatus.SAME}
     assert not difference.step.distinguishable
@@ -123,7 +124,7 @@ def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
 
 def test_a_wait_that_moved_won_nothing() -> None:
     """Nonzero is gone, unique waits as long now, and the step is what it was: as the replay had said."""
-    before, after = (api.analyze(SAMPLES / f"maskedloss.v{n}.pt.trace.json.gz") for n in (0, 1))
+    before, after = (analyzed(SAMPLES / f"maskedloss.v{n}.pt.trace.json.gz") for n in (0, 1))
     difference = gate.diff([before], [after])
     assert [c.site.first.rule for c in difference.of(SiteStatus.GONE)] == ["nonzero", "scalar-assign"]
     assert [c.site.first.rule for c in difference.of(SiteStatus.CHANGED)] == ["unique"]

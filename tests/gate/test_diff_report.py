@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from syncscan import api, gate
+from syncscan import gate
 from syncscan.gate import diff_report
 from syncscan.gate.differences import Diff
 from syncscan.model.analysis import Analysis
@@ -18,6 +18,7 @@ from syncscan.report.units import duration, within
 from tests.each import each
 from tests.gate.story import Sync, program
 from tests.networks import launch_bound
+from tests.recordings import analyzed
 from tests.report.example import HOSTILE, hostile
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -64,7 +65,7 @@ def test_nothing_differs_is_reported() -> None:
 def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
     """An optimizer that launched a kernel per parameter is compared with one that doesn't, in both directions."""
     loop, fused = (
-        api.analyze(SAMPLES / f"programs/recorded/tips.optimizer_{how}.pt.trace.json.gz") for how in ("loop", "fused")
+        analyzed(SAMPLES / f"programs/recorded/tips.optimizer_{how}.pt.trace.json.gz") for how in ("loop", "fused")
     )
     difference, back = gate.diff([loop], [fused]), gate.diff([fused], [loop])
     for text in (

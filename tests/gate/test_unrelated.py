@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import syncscan
 from syncscan.gate import comparison
 from syncscan.gate.diff_report import verdict
 from syncscan.gate.recordings import UNRELATED
 from tests.each import each
+from tests.recordings import analyzed
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -27,6 +27,6 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
 )
 def test_different_programs_are_warned_of(before: str, after: str, warns: bool) -> None:
     """By their places and kernels: removing a sync, or computing in another precision, is the same program."""
-    diff = comparison.diff([syncscan.analyze(SAMPLES / before)], [syncscan.analyze(SAMPLES / after)])
+    diff = comparison.diff([analyzed(SAMPLES / before)], [analyzed(SAMPLES / after)])
     assert (UNRELATED in diff.notes) == diff.unrelated == warns
     assert not (warns and "no others" in verdict(diff))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from syncscan import api
 from syncscan.model.habit import HabitGain
+from tests.recordings import analyzed
 
 FOLDER = Path(__file__).parent.parent.parent / "sample_traces" / "launches"
 TRUTH = json.loads((FOLDER / "truth.json").read_text())
@@ -20,7 +20,7 @@ TRUTH = json.loads((FOLDER / "truth.json").read_text())
 
 def gain(name: str) -> tuple[HabitGain | None, float]:
     """Return the habit's projected gain, None without one, and the step's time in µs."""
-    analysis = api.analyze(FOLDER / f"{name}.json.gz")
+    analysis = analyzed(FOLDER / f"{name}.json.gz")
     matches = [h.gain for h in analysis.habits if h.rule == "launch-bound"]
     return (matches[0] if matches else None), analysis.step.unprofiled_us
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.host_stalls import PROGRAMS
-from syncscan import api
 from syncscan.model.analysis import Analysis
 from tests.each import each
+from tests.recordings import analyzed
 
 FOLDER = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
 TRUTH = json.loads((FOLDER / "truth.json").read_text())
@@ -22,7 +22,7 @@ NEW = {"lock-held", "autocast-casts", "first-touch"}
 
 
 def analysis(name: str) -> Analysis:
-    return api.analyze(FOLDER / f"{name}.json.gz")
+    return analyzed(FOLDER / f"{name}.json.gz")
 
 
 @each("name", TRUTH)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from syncscan import api
 from syncscan.model.habit import Basis
 from tests.each import each
+from tests.recordings import analyzed
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces" / "programs" / "recorded"
 
@@ -40,7 +40,7 @@ CLEAN = {"maskedloss.v3": set(), "clean": {"fp32-matmul", "copy-in-line"}}
 @cache
 def found(name: str) -> dict:
     folder = RECORDED if (RECORDED / f"{name}.pt.trace.json.gz").exists() else RECORDED.parent.parent
-    analysis = api.analyze(folder / f"{name}.pt.trace.json.gz")
+    analysis = analyzed(folder / f"{name}.pt.trace.json.gz")
     assert not [w for w in analysis.warnings if "failed" in w]
     return {h.rule: h for h in analysis.habits}
 
@@ -61,7 +61,7 @@ def test_a_step_without_syncs_has_no_other_habits_than_its_own(name):
 @pytest.mark.parametrize(("name", "habits"), [("pageable", set()), ("cpu_built", {"host-built-tensor"})])
 def test_a_pageable_copy_is_a_sync_or_a_habit_not_both(name, habits):
     """Its finding says what pinning gains, measured 12.1 of 17.7 ms; the habit only what the copied tensor takes."""
-    analysis = api.analyze(RECORDED / f"copies.{name}.pt.trace.json.gz")
+    analysis = analyzed(RECORDED / f"copies.{name}.pt.trace.json.gz")
     (finding,) = analysis.findings
     assert finding.rule == "to-device"
     assert {h.rule for h in analysis.habits} == habits
@@ -95,7 +95,7 @@ def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error
     habit = found(bad)[rule]
     low, high = habit.gain.range_us
     path = RECORDED / f"{bad}.pt.trace.json.gz"
-    step_us = api.analyze(path).step.unprofiled_us
+    step_us = analyzed(path).step.unprofiled_us
     gained = step_us - good_ms * 1e3
     assert habit.gain.basis is Basis.REPLAY
     assert low <= gained <= high
@@ -118,7 +118,7 @@ def test_the_share_that_a_stall_was_measured_to_take_lies_in_the_projected_range
     """
     measured = json.loads((RECORDED.parent / "measured.json").read_text())["steps"]
     share = 1 - measured[good]["median_us"] / measured[bad]["median_us"]
-    step_us = api.analyze(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us
+    step_us = analyzed(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us
     low, high = (us / step_us for us in found(bad)[rule].gain.range_us)
     assert low <= share <= high
 
@@ -135,7 +135,7 @@ def test_an_upper_bound_is_one(rule, bad, good_ms):
     Pinning takes twice as long where no profiler looks on, which the recording can't show: no replay takes that time.
     """
     habit = found(bad)[rule]
-    gained = api.analyze(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us - good_ms * 1e3
+    gained = analyzed(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us - good_ms * 1e3
     assert 0 < gained <= habit.gain.recoverable_us
     assert habit.gain.basis is Basis.UPPER_BOUND
     assert habit.severity.value == "medium"

@@ -11,10 +11,10 @@ from syncscan.report import kernels, render, terminal, whatif_report
 from syncscan.report.front import front_of
 from syncscan.report.units import duration
 from tests.each import each
-from tests.recordings import RECORDINGS, analyzed, name, rendered
+from tests.recordings import RECORDINGS, analyzed, large, name, rendered
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_headline_page_and_json_agree(recording: Path) -> None:
     """The recorded share beside recorded times; the share without the profiler only together with its basis."""
     analysis = analyzed(recording)
@@ -35,7 +35,7 @@ def test_headline_page_and_json_agree(recording: Path) -> None:
     assert f"device busy {min(1.0, busy):.0%}" in " ".join(render(analysis, "text", width=1000).split())
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_a_share_without_the_profiler_says_so(recording: Path) -> None:
     """Where it differs from the recorded one: "about" and "(estimated)" unless the step was timed without it."""
     analysis = analyzed(recording)
@@ -51,7 +51,7 @@ def test_a_share_without_the_profiler_says_so(recording: Path) -> None:
     assert "without the profiler" in kernels.sentence(analysis) or not kernels.leads(analysis)
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_whatif_states_the_share_as_the_report_does(recording: Path) -> None:
     """In text and in JSON; and its step takes what the report's takes."""
     analysis = analyzed(recording)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.report import fragment
 from tests.each import each
+from tests.recordings import analyzed
 from tests.report.example import HOSTILE, analysis, finding, hostile, typical
 from tests.viewers.test_annotate import story
 
@@ -58,8 +59,8 @@ def test_hostile_text_makes_no_element(text: str):
 
 def test_the_step_before_and_after_stands_above_the_tables() -> None:
     """As an image with its text; where no step can be replayed there is none."""
-    text = fragment.render(api.analyze(SAMPLES / "logged.pt.trace.json.gz"))
+    text = fragment.render(analyzed(SAMPLES / "logged.pt.trace.json.gz"))
     image = text.index("A step of 16.0 ms; host: works, item waits 4.7")
     assert image < text.index("All findings")
-    lacking = fragment.render(replace(api.analyze(SAMPLES / "logged.pt.trace.json.gz"), projector=None))
+    lacking = fragment.render(replace(analyzed(SAMPLES / "logged.pt.trace.json.gz"), projector=None))
     assert "<img" not in lacking

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
-from syncscan import api
+import pytest
+
 from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Area
 from syncscan.model.states import REDUCE_OVERHEAD
@@ -19,23 +19,31 @@ from syncscan.report.front_places import LEAST as A_QUARTER
 from syncscan.report.phrases import real, replayed
 from syncscan.report.timed_steps import uncertainty
 from syncscan.report.units import time_and_range
+from tests.recordings import RECORDINGS, analyzed, large, name
 
-SAMPLES = Path(__file__).parents[2] / "sample_traces"
-LARGE = 3_000_000
-"""Bytes of a recording that would take the suite too long."""
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?%?")
 
 
+Screens = dict[str, tuple[Analysis, Front]]
+shown: Screens = {}
+"""The analyses and first screens that the principles are held to."""
+
+
 @cache
-def screens() -> dict[str, tuple[Analysis, Front]]:
-    """Return the analysis and the first screen of each recording of the suite."""
-    paths = [p for p in sorted(SAMPLES.rglob("*.json.gz")) if p.stat().st_size < LARGE]
-    analyses = {str(path.relative_to(SAMPLES)): api.analyze(path) for path in paths}
-    return {name: (analysis, front_of(analysis)) for name, analysis in analyses.items()}
+def screens(part: str) -> Screens:
+    """Return the analysis and the first screen of each small recording, or of each large one."""
+    paths = [path for path in RECORDINGS if large(path) == (part == "slow")]
+    return {name(path): (analyzed(path), front_of(analyzed(path))) for path in paths}
+
+
+@pytest.fixture(autouse=True, params=["quick", pytest.param("slow", marks=pytest.mark.slow)])
+def part(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each principle is held to in two parts."""
+    monkeypatch.setattr(f"{__name__}.shown", screens(request.param))
 
 
 def misses(principle: Callable[[Analysis, Front], Iterator[str]]) -> list[str]:
-    return [f"{name}: {miss}" for name, (analysis, front) in screens().items() for miss in principle(analysis, front)]
+    return [f"{where}: {miss}" for where, (analysis, front) in shown.items() for miss in principle(analysis, front)]
 
 
 def test_the_verdict_is_two_short_sentences() -> None:

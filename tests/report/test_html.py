@@ -24,6 +24,7 @@ from syncscan.report import html
 from syncscan.report.front import front_of
 from syncscan.report.page import prose
 from tests.builder import TraceBuilder
+from tests.recordings import analyzed
 from tests.report.example import HOSTILE, analysis, finding, hostile, remedy, typical
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -174,7 +175,7 @@ def test_the_first_tab_follows_the_limit():
 
 def test_each_set_of_changes_has_its_step():
     """By bits: those that are listed, as they are listed; a later one alone, as it gains alone."""
-    several = api.analyze(SAMPLES / "pageable.pt.trace.json.gz")
+    several = analyzed(SAMPLES / "pageable.pt.trace.json.gz")
     document = html.render(several)
     changes = front_of(several).changes
     (text,) = re.findall(r'data-after="([^"]*)"', document)

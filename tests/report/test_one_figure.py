@@ -15,7 +15,7 @@ import pytest
 from syncscan.report.front import front_of
 from syncscan.report.units import duration, within
 from tests.each import each
-from tests.recordings import RECORDINGS, analyzed, name, rendered
+from tests.recordings import RECORDINGS, analyzed, large, name, rendered
 
 LEAST = 0.01
 """Savings below this part of a step are said to be `less than 1%`."""
@@ -60,7 +60,7 @@ def page_of(recording: Path) -> Page:
     return Page(recording)
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_the_first_screen_has_the_step_of_json(recording: Path) -> None:
     """Without the profiler, where that is known; the profiled time stands in the tab about the recording."""
     page = page_of(recording)
@@ -70,7 +70,7 @@ def test_the_first_screen_has_the_step_of_json(recording: Path) -> None:
         assert f"step with the profiler{duration(page.step['observed_us'])}" in re.sub(r"\s*\n\s*", "", page.text)
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_changes_stand_there_as_they_were_decided(recording: Path) -> None:
     """Each with its gain and what the step becomes; the picture has the times that they lead to, in both widths."""
     page = page_of(recording)
@@ -81,7 +81,7 @@ def test_changes_stand_there_as_they_were_decided(recording: Path) -> None:
     assert page.values in ([*after, *after], [])
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_the_last_number_is_what_the_changes_lead_to(recording: Path) -> None:
     """Or what the first one saves, where syncs are the limit."""
     page = page_of(recording)
@@ -99,7 +99,7 @@ def test_the_last_number_is_what_the_changes_lead_to(recording: Path) -> None:
     assert page.tiles[label][0] == words[label]
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_a_first_change_saves_one_time(recording: Path) -> None:
     """In JSON, what it gains on top of nothing is what it gains alone."""
     page = page_of(recording)
@@ -109,7 +109,7 @@ def test_a_first_change_saves_one_time(recording: Path) -> None:
         assert replayed[0]["after_us"] == pytest.approx(alone, abs=0.01) or alone < LEAST * page.base_us
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_a_finding_costs_one_time(recording: Path) -> None:
     """Its four numbers, and JSON."""
     page = page_of(recording)

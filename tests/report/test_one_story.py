@@ -17,7 +17,7 @@ from syncscan.report import evidence, fragment, render, terminal, whatif_report
 from syncscan.report.front import Front, front_of
 from syncscan.report.story import RANKED, HabitText, ranked
 from tests.each import each
-from tests.recordings import FOLDER, analyzed, name, rendered
+from tests.recordings import FOLDER, analyzed, large, name, rendered
 from tests.report.test_schemas import wrong
 
 TRACES = sorted([*FOLDER.glob("*.gz"), *FOLDER.glob("whatif/*.gz"), *FOLDER.glob("programs/recorded/*.gz")])
@@ -37,7 +37,7 @@ def said(front: Front) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "fragment", "json", "github", "junit"])
-@each("recording", TRACES, name)
+@each("recording", TRACES, name, large)
 def test_every_format_has_the_first_screen(recording: Path, form: str) -> None:
     """Verdict, what the changes gain together, each change with its gain, place and advice, and what comes then."""
     analysis = analyzed(recording)
@@ -51,7 +51,7 @@ def test_every_format_has_the_first_screen(recording: Path, form: str) -> None:
         at = shown.index(plain(sentence), at)
 
 
-@each("recording", TRACES, name)
+@each("recording", TRACES, name, large)
 def test_a_page_has_the_first_screen(recording: Path) -> None:
     """Its heading is the verdict's first half, the reason stands below it."""
     front, at = front_of(analyzed(recording)), 0
@@ -63,7 +63,7 @@ def test_a_page_has_the_first_screen(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "fragment", "html"])
-@each("recording", TRACES, name)
+@each("recording", TRACES, name, large)
 def test_every_format_lists_each_finding_and_habit_with_what_it_saves(recording: Path, form: str) -> None:
     """In one order, but for a page, which sorts them itself; a notebook has the first of them."""
     analysis = analyzed(recording)
@@ -77,14 +77,14 @@ def test_every_format_lists_each_finding_and_habit_with_what_it_saves(recording:
         at = shown.index(title, at) if form != "html" else 0
 
 
-@each("recording", TRACES, name)
+@each("recording", TRACES, name, large)
 def test_a_scanner_gets_the_same_verdict(recording: Path) -> None:
     """As a property of the run."""
     (run,) = json.loads(rendered(recording, "sarif"))["runs"]
     assert run["properties"]["step"]["verdict"] == front_of(analyzed(recording)).verdict
 
 
-@each("recording", TRACES, name)
+@each("recording", TRACES, name, large)
 def test_a_finding_s_evidence_rests_on_the_same_verdict(recording: Path) -> None:
     """The block for a pull request may be all that its reader sees."""
     analysis = analyzed(recording)
@@ -92,7 +92,7 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(recording: Path) -> None
         assert plain(front_of(analysis).verdict) in plain(evidence.render(analysis, finding))
 
 
-@each("recording", TRACES, name)
+@each("recording", TRACES, name, large)
 def test_json_follows_its_schema(recording: Path) -> None:
     """To the last key; so does what the step would be without its syncs, and whether it keeps a limit."""
     analysis = analyzed(recording)

@@ -22,6 +22,7 @@ from syncscan.report import saved, whatif_report
 from tests import schemas
 from tests.each import each
 from tests.proof.test_report import NOISY, PROOF
+from tests.recordings import analyzed
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 JOBS = ("ddp.one_rank_item", "ddp.straggler")
@@ -30,7 +31,7 @@ RECORDED = Path(__file__).parents[1] / "golden" / "schemas"
 
 @cache
 def analysis(name: str) -> api.Analysis:
-    return api.analyze(SAMPLES / f"{name}.json.gz")
+    return analyzed(SAMPLES / f"{name}.json.gz")
 
 
 def wrong(name: str, document: str | bytes) -> list[str]:

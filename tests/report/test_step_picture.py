@@ -22,7 +22,7 @@ from syncscan.report.units import within
 from tests.builder import TraceBuilder
 from tests.each import each
 from tests.proof.test_report import PROOF
-from tests.recordings import RECORDINGS, analyzed, name
+from tests.recordings import RECORDINGS, analyzed, large, name
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
 
@@ -30,7 +30,7 @@ FOLDER = Path(__file__).parents[2] / "sample_traces"
 @cache
 def logged() -> Analysis:
     """The recorded step with one sync."""
-    return api.analyze(FOLDER / "logged.pt.trace.json.gz")
+    return analyzed(FOLDER / "logged.pt.trace.json.gz")
 
 
 def drawn(analysis: Analysis) -> StepPicture:
@@ -52,7 +52,7 @@ def test_a_wait_is_on_the_host_and_what_it_costs_behind_it_on_the_device() -> No
 
 def test_a_host_bound_step_is_drawn_by_phase_where_it_was_sampled() -> None:
     """In the order of a step, as long together as the step."""
-    analysis = api.analyze(FOLDER / "stalls" / "logging.json.gz")
+    analysis = analyzed(FOLDER / "stalls" / "logging.json.gz")
     host, device = drawn(analysis).lanes
     assert [part.texts[0].split()[0] for part in host.parts if part.end > part.begin] == [
         "forward",
@@ -64,7 +64,7 @@ def test_a_host_bound_step_is_drawn_by_phase_where_it_was_sampled() -> None:
     assert device.texts[0].startswith("busy ")
 
 
-@each("recording", RECORDINGS, name)
+@each("recording", RECORDINGS, name, large)
 def test_lanes_last_as_long_as_the_step_and_rows_have_the_numbers_of_the_changes(recording: Path) -> None:
     """Parts lie in time order inside of the step; each row is the state after a change that was projected."""
     analysis = analyzed(recording)
@@ -112,7 +112,7 @@ def test_nothing_is_drawn_where_nothing_is_removed_or_nothing_can_be_replayed() 
 
 def test_two_recordings_are_drawn_on_one_ruler() -> None:
     """Each with its host and its device, and nothing is hatched."""
-    after = api.analyze(FOLDER / "logged.kept.pt.trace.json.gz")
+    after = analyzed(FOLDER / "logged.kept.pt.trace.json.gz")
     picture = step_picture.measured(logged(), after)
     assert picture is not None
     assert [lane.name for lane in picture.lanes] == ["host before", "device before", "host after", "device after"]
@@ -132,7 +132,7 @@ def test_a_file_holds_its_own_colors_for_light_and_dark() -> None:
 
 def test_the_page_of_a_projection_lists_what_it_removes_first() -> None:
     """With the picture above, the sentences of the text report, and no script."""
-    analysis = api.analyze(FOLDER / "maskedloss.v0.pt.trace.json.gz")
+    analysis = analyzed(FOLDER / "maskedloss.v0.pt.trace.json.gz")
     html = page.drawn(whatif_report.blocks(analysis, analysis.whatif("rule:unique")), "x")
     first, second, *_ = re.findall("<tr>.*</tr>", html.partition("<tbody>")[2])
     assert "✗" in first

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncscan import api
 from syncscan.report.timeline import timeline
 from syncscan.report.timeline_lanes import pauses
+from tests.recordings import analyzed
 
 STALLS = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
 
 
 def test_the_collector_s_pause_is_a_slice_of_its_thread() -> None:
     """By the habit's title, whose number leads to the habit; a search for it counts it."""
-    analysis = api.analyze(STALLS / "gc.json.gz")
+    analysis = analyzed(STALLS / "gc.json.gz")
     ((habit, intervals),) = pauses(analysis)
     data = timeline(analysis)
     (lane,) = [lane for group in data["groups"] for lane in group["lanes"] if lane["kind"] == "pauses"]
@@ -25,6 +25,6 @@ def test_the_collector_s_pause_is_a_slice_of_its_thread() -> None:
 
 def test_what_only_samples_show_has_no_lane() -> None:
     """Where in the recorded steps it was isn't known."""
-    data = timeline(api.analyze(STALLS / "lock_busy.json.gz"))
+    data = timeline(analyzed(STALLS / "lock_busy.json.gz"))
     assert {lane["kind"] for group in data["groups"] for lane in group["lanes"]} <= {"scopes", "ops", "stream"}
     assert data["habits"] == {}

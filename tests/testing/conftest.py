@@ -6,12 +6,13 @@ import importlib
 
 import pytest
 
-from tests.as_on_a_gpu import machine, process, torch
+from tests.as_on_a_gpu import machine, process
 
 
 @pytest.fixture(scope="session")
 def imported() -> None:
     """All that tests inside of tests import: pytester takes their modules away again, and torch's can't come twice."""
+    torch = pytest.importorskip("torch")
     with torch.profiler.profile():
         torch.ones(1)
     for name in ("testing.failure", "testing.watched", "capture.session", "report.html", "pytest_plugin"):

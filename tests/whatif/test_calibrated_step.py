@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from syncscan.api import analyze, analyze_trace
+from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.step import Bound
@@ -18,6 +18,7 @@ from syncscan.whatif import Projector
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.replay import period
 from tests.builder import TraceBuilder
+from tests.recordings import analyzed
 from tests.whatif.story import Item, profiled, real, told
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -171,7 +172,7 @@ def test_steps_that_gain_differently_widen_the_range() -> None:
 
 def test_all_have_the_range_of_the_list_if_there_is_one() -> None:
     """Without its only sync a step has one range: in the list, in the finding, for all, and in the projection."""
-    analysis = analyze(SAMPLES / "logged.pt.trace.json.gz")
+    analysis = analyzed(SAMPLES / "logged.pt.trace.json.gz")
     p, (remedy,), (finding,) = analysis.whatif("all", fix=True), analysis.remedies, analysis.findings
     projected = tuple(p.baseline_us - us for us in reversed(p.range_us))
     assert finding.recoverable_us is not None

@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.step import REPEATABILITY
 from tests.builder import TraceBuilder
 from tests.each import each
-from tests.recordings import RECORDINGS, analyzed, name
+from tests.recordings import RECORDINGS, analyzed, large, name
 
 
 def least_share(analysis: Analysis) -> float:
@@ -22,7 +22,7 @@ def least_share(analysis: Analysis) -> float:
     return min((h.gain.recoverable_us / period for h in analysis.habits if h.gain), default=1.0)
 
 
-@each("path", RECORDINGS, name)
+@each("path", RECORDINGS, name, large)
 def test_a_habit_of_a_recording_saves_at_least_what_can_be_measured(path: Path) -> None:
     """Two measurements of one step differ by as much: what is below can't be told from nothing."""
     assert least_share(analyzed(path)) >= 0.99 * REPEATABILITY

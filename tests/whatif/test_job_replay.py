@@ -19,6 +19,7 @@ from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import corners, graph_of_rank
 from syncscan.whatif.replay import Replay
 from syncscan.whatif.replay import period as period_alone
+from tests.recordings import analyzed
 from tests.whatif.story import told
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -29,7 +30,7 @@ TIMES = st.floats(1, 1000)
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (0.5, 1.2)])
 def test_one_rank_is_replayed_as_alone(name: str, scales: tuple[float, float]) -> None:
     """Its steps packed and replayed as a job take what its own graph takes, also without its syncs."""
-    analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
+    analysis = analyzed(SAMPLES / f"{name}.pt.trace.json.gz")
     projector = analysis.projector
     assert isinstance(projector, Projector)
     graph = graph_of_rank(projector, projector.steps.intervals, {})

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import syncscan
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Schedule
@@ -16,6 +15,7 @@ from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.whatif.projector import Projector
 from tests.each import each
 from tests.networks import launch_bound
+from tests.recordings import analyzed
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces" / "launches"
 RECORDINGS = ("denoising", "lightning_mlp", "mlp_logged", "trainer", "transformer", "vision")
@@ -27,7 +27,7 @@ WAYS = [(EAGER, ("all",)), (COMPILE, ()), (COMPILE, ("all",)), (REDUCE_OVERHEAD,
 @cache
 def recorded(name: str) -> Analysis:
     """A recording of a step that its launches hold."""
-    return syncscan.analyze(RECORDED / f"{name}.json.gz")
+    return analyzed(RECORDED / f"{name}.json.gz")
 
 
 def drawn(analysis: Analysis, launches: str | None, *remove: str, at: int | None = None) -> Schedule:

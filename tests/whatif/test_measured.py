@@ -17,6 +17,7 @@ import syncscan
 from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Projection
 from tests.each import each
+from tests.recordings import analyzed
 
 FOLDER = Path(__file__).parent.parent.parent / "sample_traces"
 MEASURED = FOLDER / "whatif" / "truth.json"
@@ -27,7 +28,7 @@ NOISE = 0.02
 @cache
 def recorded(name: str) -> Analysis:
     """A recording made by capture, which holds its step's time without the profiler."""
-    return syncscan.analyze(FOLDER / f"{name}.pt.trace.json.gz")
+    return analyzed(FOLDER / f"{name}.pt.trace.json.gz")
 
 
 def held(p: Projection, measured: float, noise: float, error: float, width: float) -> None:

@@ -15,6 +15,7 @@ from syncscan.whatif.states import WEIGHED
 from tests.builder import TraceBuilder
 from tests.networks import launch_bound as step
 from tests.networks import ops, read
+from tests.recordings import analyzed
 
 LAYER = ("aten::addmm", "aten::gelu")
 STEP = 2000
@@ -94,7 +95,7 @@ def test_a_step_that_no_replay_takes_has_no_states() -> None:
 def test_a_step_that_another_thread_s_lock_stalls_has_no_states() -> None:
     """Its ops take so long for another reason than launching: compiled, they would take as long."""
     samples = Path(__file__).parents[2] / "sample_traces" / "stalls"
-    held, logged = (api.analyze(samples / f"{name}.json.gz") for name in ("lock_busy", "logging"))
+    held, logged = (analyzed(samples / f"{name}.json.gz") for name in ("lock_busy", "logging"))
     assert held.states is None
     assert logged.states is not None
 
