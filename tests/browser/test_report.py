@@ -87,6 +87,7 @@ def test_the_timeline_draws(show: Callable[..., Report]):
     assert report.pixel("idle", "(s.idle.start[0] + s.idle.end[0]) / 2") == BUBBLE
 
 
+@pytest.mark.slow
 def test_a_name_is_found(show: Callable[..., Report]):
     """Typing finds slices; Enter goes from one to the next."""
     report = show(two_findings()).all_lanes()
@@ -101,6 +102,7 @@ def test_a_name_is_found(show: Callable[..., Report]):
     assert report.page.locator("#found").text_content() == "no match"
 
 
+@pytest.mark.slow
 def test_a_kernel_leads_to_its_launch(show: Callable[..., Report]):
     """A chosen kernel names the call that launched it, and a chosen call what it launched."""
     report = show(two_findings()).all_lanes()

@@ -264,6 +264,7 @@ def test_a_script_that_is_not_there_is_a_usage_error(run: Run) -> None:
         run_script("nowhere.py", (), lambda: pytest.fail("made a session"))
 
 
+@pytest.mark.slow
 def test_torch_is_imported_by_the_script_not_before_it(tmp_path: Path) -> None:
     """So that what a script sets in the environment first still counts; workers of a DataLoader come through too."""
     script = tmp_path / "train.py"

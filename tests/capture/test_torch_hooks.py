@@ -262,8 +262,8 @@ ONCE = {id(put): file for file, put in reversed(PUT.items()) if not isinstance(p
 """A file of those that are put in together."""
 
 
-QUICK = ("capture/optimizer_hook.py", "capture/ticks.py")
-"""The hook that each capture puts in, and the handler of a signal."""
+QUICK = ("capture/optimizer_hook.py",)
+"""The hook that each capture puts in."""
 
 
 @pytest.mark.parametrize(
