@@ -158,10 +158,10 @@ def test_noise_goes_on_until_the_limit() -> None:
     """The result is then reported as unknown."""
     slower = (0.8, 1.2)
     world = Fakes(lambda side, turn: 10_000.0 * (slower[(turn - 1) // 14 % 2] if side is Side.BEFORE else 1.0))
-    proof = measured(world, NAMES, ProofOptions(limit_s=30.0), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(limit_s=60.0), clock=world.clock)
     assert proof.verdict is ProofVerdict.UNKNOWN
-    assert "30 s" in proof.stopped
-    assert world.now <= 30
+    assert "60 s" in proof.stopped
+    assert world.now <= 60
 
 
 def test_too_short_a_limit_tells_no_gain() -> None:
