@@ -320,12 +320,13 @@ SLOW = {"dryrun"}
 @pytest.mark.parametrize(
     "command", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in all_commands()]
 )
-def test_every_option_is_heeded_in_every_format_or_refused(runs: Runs, command: str) -> None:
-    """With it the command does something else than without it, at least in one format."""
+@pytest.mark.parametrize("formats", [2, pytest.param(None, marks=pytest.mark.slow)], ids=["two formats", "all"])
+def test_every_option_is_heeded_in_every_format_or_refused(runs: Runs, command: str, formats: int | None) -> None:
+    """With it the command does something else than without it, in one format at least where all are tried."""
     options, ignored = options_of(command), []
     for option in options:
-        heeded = 0
-        for form in forms(command, option):
+        heeded = int(formats is not None)
+        for form in forms(command, option)[:formats]:
             beside = needed(command, option)
             if option != "form" and form != options["form"].default if "form" in options else False:
                 beside = ["--format", form, *beside]

@@ -40,7 +40,10 @@ def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [("analyze",), ("repair", "-o", "out.json"), ("report", "-o", "-")])
+SLOW = [("repair", "-o", "out.json"), ("report", "-o", "-")]
+
+
+@pytest.mark.parametrize("command", [("analyze",), *(pytest.param(words, marks=pytest.mark.slow) for words in SLOW)])
 def test_a_bomb_ends_with_a_sentence(bomb: Path, command: tuple[str, ...]) -> None:
     """Neither a MemoryError nor a machine that swaps."""
     done = run("--max-memory", "400M", command[0], bomb, *command[1:])

@@ -390,7 +390,12 @@ def without_line(program: Callable[..., Any], line: int) -> Callable[..., Any]:
     return changed
 
 
-@each("right", [right for _, _, right in PAIRS], ids=lambda right: right.__name__)
+def without_synchronize(program: Program) -> bool:
+    """Return whether a program has no `synchronize()` in its own lines; it may call one that has."""
+    return "synchronize()" not in inspect.getsource(program)
+
+
+@each("right", [right for _, _, right in PAIRS], lambda right: right.__name__, without_synchronize)
 def test_to_take_the_advice_on_a_synchronize_adds_no_race(right: Program) -> None:
     """Where it protects a use of memory, the advice is another: to keep a wait, for the copy alone."""
     with syncscan.pretend_gpu() as rec:

@@ -41,6 +41,7 @@ def test_what_a_run_wrote_is_there_to_compare(runs: Runs, script: Path) -> None:
     assert Path(left).stat().st_size > 0
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_run_over_its_limit_leaves_nothing(script: Path) -> None:
     """A program that is killed while it writes has written nothing of the user's."""
     script.write_text("f = open('log', 'w')\nf.write('half')\nf.flush()\nimport time\ntime.sleep(100)\n")

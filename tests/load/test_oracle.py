@@ -100,7 +100,7 @@ def written(events: list[Any], before: dict[str, Any], after: dict[str, Any], in
     return json.dumps(top, indent=indent, ensure_ascii=ascii).encode()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(events | odd, max_size=12),
     metadata,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from syncscan.report import render
 from syncscan.serving import mcp_server
 from tests.builder import TraceBuilder
 
-mcp = pytest.importorskip("mcp")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="needs mcp")
 
 LONGEST = 5_000
 """Characters of an answer: 2,000 tokens of 2.5 characters, as tokenizers make of paths and numbers at worst."""
@@ -50,6 +51,8 @@ def tools(folder: Path) -> Callable[..., tuple[str, bool]]:
     """Ask a tool; the answer, and whether it is an error."""
 
     async def ask(tool: str, arguments: dict[str, object]) -> tuple[str, bool]:
+        import mcp
+
         async with mcp.Client(mcp_server.server(folder)) as client:
             answer = await client.call_tool(tool, arguments)
             return answer.content[0].text, bool(answer.is_error)
@@ -123,6 +126,8 @@ def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
     """A real client starts it; its tools are these, and those that run programs say so."""
 
     async def tools() -> dict[str, bool]:
+        import mcp
+
         path = os.pathsep.join(filter(None, sys.path))
         command = mcp.StdioServerParameters(
             command=sys.executable,
