@@ -31,11 +31,11 @@ def run(*args: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """29 kB of gzip whose one member, a list of lists, takes most of a gigabyte as Python's objects."""
+    """58 kB of gzip whose one member, a list of lists, takes gigabytes as Python's objects."""
     path = tmp_path_factory.mktemp("bomb") / "bomb.json.gz"
     with gzip.open(path, "wb", compresslevel=6) as f:
         f.write(
-            b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"k","ts":1,"dur":1}],"a":[' + b"[]," * 10_000_000 + b"1]}"
+            b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"k","ts":1,"dur":1}],"a":[' + b"[]," * 20_000_000 + b"1]}"
         )
     return path
 
