@@ -83,7 +83,7 @@ def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Progr
 @pytest.mark.slow
 @each(("kind", "wrong", "right"), OTHERS, ids=[wrong.__name__ for _, wrong, _ in OTHERS])
 def test_so_is_each_other_race(kind: RaceKind, wrong: Program, right: Program) -> None:
-    """Of all that are written down."""
+    """Each pair that is written down is tried."""
     assert_told_apart(kind, wrong, right)
 
 
