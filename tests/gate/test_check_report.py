@@ -86,8 +86,8 @@ def test_github_answers_whether_a_line_may_stay() -> None:
         first, second = (next(c for c in commands if f"line={line}," in c) for line in (10, 20))
         kind = "::error " if verdict.violations else "::notice "
         assert [first.startswith(kind), second.startswith(kind)] == [True, True]
-        assert re.search(r"title=.*; removing it gains \d+ µs \(\d+%25\)::.*waits \d+ µs", first)
-        assert "; removing it gains nothing::" in second
+        assert re.search(r"title=.*; the fix gains \d+ µs \(\d+%25\)::.*waits \d+ µs", first)
+        assert "; the fix gains nothing::" in second
 
 
 def test_junit_has_a_failed_test_a_limit() -> None:
