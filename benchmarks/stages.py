@@ -60,8 +60,8 @@ def cpu_seconds_by_stage(path: Path) -> dict[str, float]:
     report.render(analysis, "json")
     clock.over("report")
     seconds: dict[str, float] = defaultdict(float)
-    for cost in clock.costs:
-        seconds[cost.name] += cost.cpu_seconds
+    for stage, _, cpu in clock.costs:
+        seconds[stage] += cpu
     return seconds
 
 

@@ -118,10 +118,8 @@ def alarms_of(noise: list[Noise], hours: float, seed: int) -> list[tuple[float, 
     alarms, usual = Alarms(), Usual()
     result = []
     for number, (rows, ends) in enumerate(days(noise, hours * 3600, random.Random(seed))):
-        for growth in alarms.add(*usual.add(rows, ends)):
-            result.append(
-                (number * DRAIN_S / 3600, f"{growth.key[0]}:{growth.key[1]} {growth.before:.3f} → {growth.now:.3f}")
-            )
+        for key, before, now in alarms.add(*usual.add(rows, ends)):
+            result.append((number * DRAIN_S / 3600, f"{key[0]}:{key[1]} {before:.3f} → {now:.3f}"))
     return result
 
 
@@ -145,7 +143,7 @@ def steps_to_alarm(noise: list[Noise], share: float, after: int, most: int, seed
             changed = [(at, NEW if draw.random() < share else key, periods) for at, key, periods in rows]
         count += len(ends)
         grown = alarms.add(*usual.add(changed, ends))
-        if began is not None and any(growth.key == NEW for growth in grown):
+        if began is not None and any(key == NEW for key, _, _ in grown):
             return count - began
         if began is not None and count - began > most:
             return None

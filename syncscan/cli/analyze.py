@@ -116,12 +116,12 @@ def _say_timings(clock: StageClock, waits: int) -> None:
     """Print one line per stage; `start` is Python's own start and the imports of the command."""
     from syncscan.model.stage_clock import cpu_seconds
 
-    start = cpu_seconds() - sum(cost.cpu_seconds for cost in clock.costs)
+    start = cpu_seconds() - sum(cpu for _, _, cpu in clock.costs)
     say(f"{'stage':<10} {'seconds':>8} {'CPU s':>8} {'CPU µs a wait':>14}")
     say(f"{'start':<10} {'':>8} {start:8.3f}")
-    for cost in clock.costs:
-        each = f"{cost.cpu_seconds / waits * 1e6:14,.1f}" if waits else ""
-        say(f"{cost.name:<10} {cost.seconds:8.3f} {cost.cpu_seconds:8.3f} {each}".rstrip())
+    for stage, seconds, cpu in clock.costs:
+        each = f"{cpu / waits * 1e6:14,.1f}" if waits else ""
+        say(f"{stage:<10} {seconds:8.3f} {cpu:8.3f} {each}".rstrip())
 
 
 def _form(form: str, output: str | None, evidence: str | None) -> str:

@@ -119,7 +119,7 @@ _IF = "If it is the same value each time (such as a length that every layer need
 def name_repeated_reads(trace: Trace, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings; those that read one value several times per step get a title and a fix that say so."""
     base = trace.info.base_ns
-    known = {mark.epoch_ns - base: mark.value for mark in trace.info.capture.values}
+    known = {epoch_ns - base: value for epoch_ns, value in trace.info.capture.values}
     return tuple(_with_name(trace, finding, known) for finding in findings)
 
 

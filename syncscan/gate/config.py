@@ -223,7 +223,7 @@ class Written:
         """Return the comments matched by a finding so far, and those that weren't, in the files that a trace names."""
         capture = trace.info.capture
         files = [frame.file for frame in capture.lines.frames]
-        files += [frame.file for frame in capture.host.frames] if capture.host else []
+        files += [file for file, _ in capture.host.frames] if capture.host else []
         for file in dict.fromkeys(files):
             if not is_library(file):
                 self._in(self._source_text(file) or "", file)

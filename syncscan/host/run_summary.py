@@ -16,7 +16,7 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
     """Return the summary of a run; None if capture stored none, or disturbed all of its steps."""
     if record is None:
         return None
-    disturbed = {k for row in record.disturbed for k in range(row.first, min(row.end, len(record.steps_us)))}
+    disturbed = {k for first, end, _ in record.disturbed for k in range(first, min(end, len(record.steps_us)))}
     first, end = record.window
     counted = [us for k, us in enumerate(record.steps_us) if first <= k < end and k not in disturbed]
     if not counted:
@@ -33,10 +33,9 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
         steps_share=max(0.0, 1 - sum(shares)) if record.sampled_us else None,
         phases=tuple(_phase(record.phases[k], record) for k in phases),
         intervals=tuple(
-            RunInterval(begin_us=span.begin_us, end_us=span.end_us, phase=place.get(span.phase))
-            for span in record.spans
+            RunInterval(begin_us=begin, end_us=end, phase=place.get(phase)) for begin, end, phase in record.spans
         ),
-        disturbed=_intervals(((row.first, row.end) for row in record.disturbed), ends),
+        disturbed=_intervals(((first, end) for first, end, _ in record.disturbed), ends),
     )
 
 
@@ -50,7 +49,7 @@ def _intervals(rows: Iterable[tuple[int, int]], ends: Sequence[float]) -> tuple[
 
 
 def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
-    whole, took = record.sampled_us, sum(line.us for line in phase.lines)
+    whole, took = record.sampled_us, sum(line.amount for line in phase.lines)
     share = phase.us / whole if whole else 0.0
     return RunPhase(
         kind=phase.kind,
@@ -62,7 +61,7 @@ def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
         share=share,
         every=_every(phase.at),
         lines=tuple(
-            PhaseLine(file=line.file, line=line.line, function=line.function, share=share * line.us / took)
+            PhaseLine(file=line.file, line=line.line, function=line.function, share=share * line.amount / took)
             for line in phase.lines
             if took
         ),

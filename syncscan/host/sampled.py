@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from syncscan.model.capture import HostFrame, HostSamples, ThreadPlace
+from syncscan.model.capture import HostSamples, SampledLine
 from syncscan.model.finding import Phase
 from syncscan.model.host import USER, HostNode, OtherThread, SampledHost, ThreadUse
 from syncscan.model.libraries import in_package, is_library, package_of
@@ -97,26 +97,26 @@ def _others(samples: HostSamples, step_us: float) -> tuple[OtherThread, ...]:
     )
 
 
-def _describe(place: ThreadPlace) -> str:
+def _describe(place: SampledLine) -> str:
     return f"{PurePath(place.file.replace(chr(92), '/')).name}:{place.line} {place.function}"
 
 
 def _tree(
     samples: HostSamples, step_us: float, order: Sequence[int], phases: Sequence[Phase], totals: Sequence[int]
 ) -> tuple[HostNode, ...]:
-    owners = [package_of(frame.file) or USER for frame in samples.frames]
+    owners = [package_of(file) or USER for file, _ in samples.frames]
     us = step_us / samples.samples
     nodes: list[HostNode] = []
     place = {-1: -1}
     for number in order:
         node = samples.nodes[number]
-        frame = samples.frames[node.frame]
+        file, function = samples.frames[node.frame]
         place[number] = len(nodes)
         nodes.append(
             HostNode(
                 parent=place[node.parent],
-                function=frame.function,
-                file=frame.file,
+                function=function,
+                file=file,
                 line=node.line,
                 owner=owners[node.frame],
                 phase=phases[number],
@@ -143,11 +143,11 @@ def _callers_first(samples: HostSamples, totals: Sequence[int]) -> list[int]:
 def _phases(samples: HostSamples) -> tuple[list[Phase], list[int]]:
     """Return the phase of each node, and its samples including those of its callees."""
     nodes = samples.nodes
-    begins = [_begins(frame) for frame in samples.frames]
+    begins = [_begins(*frame) for frame in samples.frames]
     phases: list[Phase] = []
     for node in nodes:
         around = phases[node.parent] if node.parent >= 0 else Phase.OTHER
-        phases.append(_within(around, begins[node.frame], samples.frames[node.frame]))
+        phases.append(_within(around, begins[node.frame], *samples.frames[node.frame]))
     totals = [node.own for node in nodes]
     called: list[dict[Phase, int]] = [{} for _ in nodes]
     for number in range(len(nodes) - 1, -1, -1):  # callees before their callers
@@ -160,25 +160,25 @@ def _phases(samples: HostSamples) -> tuple[list[Phase], list[int]]:
     return phases, totals
 
 
-def _begins(frame: HostFrame) -> Phase | None:
+def _begins(file: str, function: str) -> Phase | None:
     """Return the phase that a call of this function begins, wherever it is made; None for most functions."""
-    name = frame.function.rpartition(".")[2]
+    name = function.rpartition(".")[2]
     for phase, package, functions in _CALLS:
-        if (functions is None or name in functions) and in_package(frame.file, package):
+        if (functions is None or name in functions) and in_package(file, package):
             return phase
-    return Phase.BACKWARD if name == "backward" and is_library(frame.file) else None
+    return Phase.BACKWARD if name == "backward" and is_library(file) else None
 
 
-def _within(around: Phase, begins: Phase | None, frame: HostFrame) -> Phase:
+def _within(around: Phase, begins: Phase | None, file: str, function: str) -> Phase:
     """Return the phase of a function, from its caller's phase and the phase that it would begin."""
     if around is Phase.DATA:
         return around
     if around is Phase.BACKWARD:  # a checkpoint's forward is part of it, but not an optimizer in a gradient hook
         return Phase.OPTIMIZER if begins is Phase.OPTIMIZER else around
     if around is Phase.OPTIMIZER:  # trainers run the whole step in the closure that they pass to it
-        if begins is Phase.BACKWARD or (begins is Phase.FORWARD and in_package(frame.file, _MODULE)):
+        if begins is Phase.BACKWARD or (begins is Phase.FORWARD and in_package(file, _MODULE)):
             return begins
-        return Phase.OTHER if "closure" in frame.function.lower() else around
+        return Phase.OTHER if "closure" in function.lower() else around
     return begins or around
 
 

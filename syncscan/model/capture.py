@@ -24,6 +24,8 @@ Tid = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+LineNumber = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+"""Line of a file, or another small number."""
 Handle = int | str
 MOST_NODES = 100_000
 """Most nodes of a sampled tree; capture stores a fifth of that."""
@@ -93,7 +95,7 @@ class Collection(msgspec.Struct, frozen=True, array_like=True):
     begin_ns: Epoch
     end_ns: Epoch
     tid: Tid
-    generation: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    generation: LineNumber
 
     def __post_init__(self) -> None:
         if self.end_ns < self.begin_ns:
@@ -132,19 +134,6 @@ class Clocks(msgspec.Struct, frozen=True):
     power_limit_w: Positive | None = None
 
 
-class DeviceClocks(msgspec.Struct, frozen=True):
-    """Clocks while the unprofiled steps ran."""
-
-    calibrated: Clocks = Clocks()
-
-
-class HostFrame(msgspec.Struct, frozen=True, array_like=True):
-    """A function in which samples were taken: file and name as in Python."""
-
-    file: str
-    function: str
-
-
 class HostSample(msgspec.Struct, frozen=True, array_like=True):
     """A node of the sampled tree: a line of a function, reached through one call path.
 
@@ -156,8 +145,8 @@ class HostSample(msgspec.Struct, frozen=True, array_like=True):
 
     parent: Index
     frame: Index
-    line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    own: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    line: LineNumber
+    own: LineNumber
     stopped_ns: Count = 0
     faults: Count = 0
     touching_ns: Count = 0
@@ -179,13 +168,13 @@ class SampledThreadUse(msgspec.Struct, frozen=True):
     """The part of the time off its core when it was ready to run."""
 
 
-class ThreadPlace(msgspec.Struct, frozen=True, array_like=True):
-    """A line in which another running thread was sampled, and how often."""
+class SampledLine(msgspec.Struct, frozen=True, array_like=True):
+    """A line in which another thread, or a phase of the run, was sampled: how often, or for how long in µs."""
 
     file: str
     function: str
-    line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    count: Count
+    line: LineNumber
+    amount: NotNegative
 
 
 class SampledThread(msgspec.Struct, frozen=True):
@@ -195,7 +184,7 @@ class SampledThread(msgspec.Struct, frozen=True):
     ran_ns: Count
     beside_ns: Count
     """The part of that while the step's thread was off its core."""
-    places: tuple[ThreadPlace, ...] = ()
+    places: tuple[SampledLine, ...] = ()
     """The program's innermost functions, most frequent first."""
 
 
@@ -205,7 +194,8 @@ class HostSamples(msgspec.Struct, frozen=True):
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     step_us: Positive
     """Time of a sampled step, measured as for calibrated steps."""
-    frames: Annotated[tuple[HostFrame, ...], msgspec.Meta(max_length=MOST_NODES)]
+    frames: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=MOST_NODES)]
+    """File and name, as in Python, of the functions in which samples were taken."""
     nodes: Annotated[tuple[HostSample, ...], msgspec.Meta(max_length=MOST_NODES)]
     rate: Positive | None = None
     """Requested samples per second."""
@@ -226,15 +216,6 @@ class HostSamples(msgspec.Struct, frozen=True):
         return sum(node.own for node in self.nodes)
 
 
-class RunLine(msgspec.Struct, frozen=True, array_like=True):
-    """A line in which a phase of the run was sampled, and for how long, in µs."""
-
-    file: str
-    function: str
-    line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    us: NotNegative
-
-
 class CapturedPhase(msgspec.Struct, frozen=True):
     """A phase of the run between or within its steps: purpose, lines, and time in the watched window."""
 
@@ -242,13 +223,13 @@ class CapturedPhase(msgspec.Struct, frozen=True):
     name: str
     file: str
     function: str
-    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    first: LineNumber
+    last: LineNumber
     us: NotNegative
     """Time of the phase, as part of `RunRecord.sampled_us`."""
     at: tuple[Count, ...] = ()
     """Steps in which it was seen."""
-    lines: Annotated[tuple[RunLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    lines: Annotated[tuple[SampledLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
 
 class RunLoop(msgspec.Struct, frozen=True):
@@ -256,24 +237,8 @@ class RunLoop(msgspec.Struct, frozen=True):
 
     file: str
     function: str
-    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-
-
-class RunSpan(msgspec.Struct, frozen=True, array_like=True):
-    """An interval of the run in one phase: µs from the first step's begin, and the phase's index, -1 for the steps."""
-
-    begin_us: NotNegative
-    end_us: NotNegative
-    phase: Index
-
-
-class Disturbed(msgspec.Struct, frozen=True, array_like=True):
-    """Steps whose times aren't the program's own: the first, the end (exclusive), and why."""
-
-    first: Count
-    end: Count
-    why: str
+    first: LineNumber
+    last: LineNumber
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -283,17 +248,19 @@ class RunRecord(msgspec.Struct, frozen=True):
     steps_us: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1, max_length=MOST_STEPS)]
     window: tuple[Count, Count]
     """First step and end (exclusive) of those that shares and the mean are based on."""
-    disturbed: Annotated[tuple[Disturbed, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    disturbed: Annotated[tuple[tuple[Count, Count, str], ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    """Steps whose times aren't the program's own: the first, the end (exclusive), and why."""
     loop: RunLoop | None = None
     sampled_us: NotNegative = 0.0
     own_us: NotNegative = 0.0
     """Time in which the capture itself was at work in the steps that the mean is based on."""
     phases: Annotated[tuple[CapturedPhase, ...], msgspec.Meta(max_length=64)] = ()
-    spans: Annotated[tuple[RunSpan, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    spans: Annotated[tuple[tuple[NotNegative, NotNegative, Index], ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    """Begin and end, µs from the first step's begin, of each interval in one phase, and its index, -1 for the steps."""
 
     def __post_init__(self) -> None:
         """Reject a span of a phase that isn't there."""
-        if any(span.phase >= len(self.phases) or span.end_us < span.begin_us for span in self.spans):
+        if any(phase >= len(self.phases) or end < begin for begin, end, phase in self.spans):
             raise ValueError("a span without a phase")
 
 
@@ -317,13 +284,6 @@ class Coverage(msgspec.Struct, frozen=True):
     def unknown(self) -> int:
         """Number of ops that weren't recognized."""
         return sum(gap.count for gap in self.gaps)
-
-
-class ReadValue(msgspec.Struct, frozen=True, array_like=True):
-    """A value that a dry run read back, and when: equal marks represent equal values."""
-
-    epoch_ns: Epoch
-    value: Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class RaceRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -363,7 +323,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     events: tuple[EventCall, ...] = ()
     collections: tuple[Collection, ...] = ()
     """Garbage collections that took long enough to matter."""
-    clocks: DeviceClocks = DeviceClocks()
+    clocks: Mapping[str, Clocks] = {}
+    """The device's clocks while the unprofiled steps ran, under `calibrated`."""
     unfinished_step: Index | None = None
     """Number of the step that the program's end cut short."""
     host: HostSamples | None = None
@@ -378,8 +339,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Coverage of a dry run; None for recordings."""
     compiled: CompileRecord | None = None
     """Breaks, skipped frames and recompiles as dynamo reported them; None if it wasn't asked."""
-    values: tuple[ReadValue, ...] = ()
-    """Values that a dry run read back; empty for recordings."""
+    values: tuple[tuple[Epoch, Annotated[str, msgspec.Meta(max_length=64)]], ...] = ()
+    """When a dry run read a value back, and its mark, equal for equal values; empty for recordings."""
     races: Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     """Races of a dry run; empty for recordings."""
     protected: Annotated[tuple[ProtectedUse, ...], msgspec.Meta(max_length=MOST_NODES)] = ()

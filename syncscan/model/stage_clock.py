@@ -8,25 +8,17 @@ import time
 import msgspec
 
 
-class StageCost(msgspec.Struct, frozen=True):
-    """Time of one stage."""
-
-    name: str
-    seconds: float
-    cpu_seconds: float
-    """Time on all processors, including finished child processes."""
-
-
 class StageClock(msgspec.Struct):
     """Measures each stage from the end of the previous one."""
 
-    costs: list[StageCost] = msgspec.field(default_factory=list)
+    costs: list[tuple[str, float, float]] = msgspec.field(default_factory=list)
+    """Each stage with its seconds, and its seconds on all processors, including finished child processes."""
     _since: tuple[float, float] = msgspec.field(default_factory=lambda: (time.perf_counter(), cpu_seconds()))
 
     def over(self, stage: str) -> None:
         """Attribute the time since the last stage to this one."""
         (wall, cpu), now = self._since, (time.perf_counter(), cpu_seconds())
-        self.costs.append(StageCost(stage, now[0] - wall, now[1] - cpu))
+        self.costs.append((stage, now[0] - wall, now[1] - cpu))
         self._since = now
 
 

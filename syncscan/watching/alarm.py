@@ -1,4 +1,4 @@
-"""Notice a line that waits for the device for more of the step than in its own past.
+"""Notice a line that waits for the device for more of the step than in its own past, and run a command then.
 
 For each line a cumulative sum (Page, Biometrika 41, 1954) adds up how much likelier its samples are under a grown share
 than under the past one, never below 0; it passes the limit some samples after the share has grown, and hardly ever
@@ -11,10 +11,16 @@ Nelder, Generalized Linear Models, 1989, section 4.5: overdispersion).
 from __future__ import annotations
 
 import math
+import os
+import shlex
+import subprocess
+import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from syncscan.errors import UsageError
+from syncscan.watching.record import ENCODER, Alarm
 from syncscan.watching.tally import Key
 
 GROWS = 0.05
@@ -66,13 +72,8 @@ class _Line:
     blocks: int = _PRIOR
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """A line whose share has grown: from what to what."""
-
-    key: Key
-    before: float
-    now: float
+Growth = tuple[Key, float, float]
+"""A line whose share has grown, from what, and to what."""
 
 
 class Alarms:
@@ -151,7 +152,7 @@ class Alarms:
         now = line.since / max(1, self._seen - line.begun)
         line.sum = 0.0
         line.met = now * self._past  # the new level is its past from here on
-        return Growth(key, before, now) if now - before >= self._grows / 2 else None
+        return (key, before, now) if now - before >= self._grows / 2 else None
 
     def _move(self, samples: int, waiting: Mapping[Key, int]) -> None:
         """Make a chunk part of the past that is old enough; a line under suspicion keeps the past that it has."""
@@ -209,3 +210,49 @@ class Usual:
     def _longest(self) -> float:
         ordered = sorted(self._times)
         return self._long * ordered[len(ordered) // 2] if len(ordered) >= 3 else 0.0
+
+
+LONGEST_S = 60.0
+"""How long a command may take; it is ended then."""
+MOST_AT_ONCE = 4
+"""Commands that may run at a time; a further alarm runs none."""
+VARIABLE = "SYNCSCAN_ALARM"
+"""Environment variable of the command with the alarm as a sentence."""
+
+
+class AlarmCommand:
+    """Runs a command with the alarm as JSON on its standard input, on a thread of its own.
+
+    Args:
+        command: words as a shell would split them; no shell runs.
+
+    Raises:
+        UsageError: a quotation isn't closed.
+    """
+
+    def __init__(self, command: str) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"The alarm's command can't be split into words: {error}.") from None
+        self._running = threading.Semaphore(MOST_AT_ONCE)
+
+    def __call__(self, alarm: Alarm) -> None:
+        """Start it; the job doesn't wait, and what goes wrong in it is lost."""
+        if self._words and self._running.acquire(blocking=False):
+            threading.Thread(target=self._run, args=(alarm,), name="syncscan-alarm", daemon=True).start()
+
+    def _run(self, alarm: Alarm) -> None:
+        try:
+            subprocess.run(
+                self._words,
+                input=ENCODER.encode(alarm),
+                env={**os.environ, VARIABLE: str(alarm)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=LONGEST_S,
+            )
+        except (OSError, subprocess.SubprocessError):
+            pass
+        finally:
+            self._running.release()

@@ -121,8 +121,8 @@ def _dump_from_outside(process: PythonProcess, error: SyncscanError) -> None:
 
     It raises `error` if neither can be read.
     """
+    from syncscan.watching.attaching.attach import python_frames
     from syncscan.watching.attaching.injection import native_frames
-    from syncscan.watching.attaching.stuck import python_frames
 
     threads, stacks = python_frames(process), native_frames(process.pid)
     if not threads and not stacks:

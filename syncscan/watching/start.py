@@ -17,7 +17,7 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.processes import inheriting, with_startup
 from syncscan.capture.script import ScriptRun
 from syncscan.errors import UsageError
-from syncscan.watching.alarm_command import AlarmCommand
+from syncscan.watching.alarm import AlarmCommand
 from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, sinks_of
 from syncscan.watching.once import Once

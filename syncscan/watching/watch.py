@@ -31,9 +31,8 @@ from syncscan.patches import when_imported
 from syncscan.watching.alarm import Alarms, Growth, Usual
 from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, close
-from syncscan.watching.other_threads import LateSamples, OtherThreads
 from syncscan.watching.record import Alarm, Begin, Captured, End, Journal, Record, Window
-from syncscan.watching.sampler import RATE, Sampler, Tick, stack_of
+from syncscan.watching.sampler import RATE, LateSamples, OtherThreads, Sampler, Tick, stack_of
 from syncscan.watching.tally import Key, Tally
 from syncscan.watching.thread_position import DEVICE, HOST, PositionLookup
 
@@ -352,15 +351,15 @@ class Watch:
         self._write(window)
 
     def _alarm(self, growth: Growth) -> None:
-        file, line, function = growth.key
+        (file, line, function), before, now = growth
         alarm = Alarm(
             at=time.time(),
             file=file,
             line=line,
             function=function,
-            rule=self._tally.rule(growth.key),
-            before=round(growth.before, 4),
-            now=round(growth.now, 4),
+            rule=self._tally.rule((file, line, function)),
+            before=round(before, 4),
+            now=round(now, 4),
             total_steps=self.steps,
         )
         self.alarms = [*self.alarms, alarm][-100:]

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from syncscan.model.capture import Clocks
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.projection import Projection
 from syncscan.model.step import BOUND_FROM, REPEATABILITY, Bound
@@ -36,7 +37,7 @@ def slowdown(trace: Trace, busy: float) -> float:
     Read from `clocks` in capture's table: power drawn in unprofiled steps, and the chip's limit, in W; `busy` is the
     part of those steps in which the device worked.
     """
-    clocks = trace.info.capture.clocks.calibrated
+    clocks = trace.info.capture.clocks.get("calibrated", Clocks())
     drawn, limit = clocks.power_w, clocks.power_limit_w
     if drawn is None or limit is None or not 0.0 < busy <= 1.0:
         return UNKNOWN_SLOWDOWN

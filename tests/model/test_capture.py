@@ -53,11 +53,11 @@ def test_the_table_that_capture_writes_is_read_whole() -> None:
     assert table.unprofiled_mean_us == 1300.0
     assert table.events == (EventCall(5, 7, "record", 99, 0),)
     assert table.collections == (Collection(100, 900, 7, 2),)
-    assert table.clocks.calibrated == Clocks(1980.0, 300.0, 700.0)
+    assert table.clocks["calibrated"] == Clocks(1980.0, 300.0, 700.0)
     assert table.unfinished_step == 4
     assert table.host is not None
     assert (table.host.samples, table.host.steps, table.host.step_us) == (12, 9, 1250.5)
-    assert table.host.frames[table.host.nodes[1].frame].function == "f"
+    assert table.host.frames[table.host.nodes[1].frame] == ("a.py", "f")
 
 
 def test_a_trace_of_another_origin_has_none() -> None:

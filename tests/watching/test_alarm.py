@@ -37,10 +37,10 @@ def test_a_new_wait_is_alarmed_within_seconds() -> None:
     assert not any(before)
     assert len(when) == 1
     assert when[0] < 20
-    growth = after[when[0]][0]
-    assert growth.key == NEW
-    assert growth.before < 0.01
-    assert 0.05 < growth.now < 0.2
+    key, before, now = after[when[0]][0]
+    assert key == NEW
+    assert before < 0.01
+    assert 0.05 < now < 0.2
 
 
 def test_a_wait_that_doubles_is_alarmed() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import UsageError
-from syncscan.watching.alarm_command import AlarmCommand
+from syncscan.watching.alarm import AlarmCommand
 from tests.until import until
 from tests.watching.example import ALARM
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.watching.other_threads import LateSamples, OtherThreads
+from syncscan.watching.sampler import LateSamples, OtherThreads
 from tests.until import until
 
 
@@ -52,7 +52,7 @@ def test_processor_time_is_the_lock_s_unless_the_thread_computes_without_it(monk
     for thread, share in ((1, 0.5), (2, 0.0)):
         threads = OtherThreads()
         monkeypatch.setattr(threads, "_state", state)
-        monkeypatch.setattr("syncscan.watching.other_threads.time.monotonic_ns", lambda: next(clock))
+        monkeypatch.setattr("syncscan.watching.sampler.time.monotonic_ns", lambda: next(clock))
         for _ in range(400):
             threads._add(thread)
         assert threads.holding() == pytest.approx(share, abs=0.02)
@@ -66,7 +66,7 @@ def test_a_thread_that_computes_without_the_lock_is_not_taken_to_hold_it_by_chan
     threads = OtherThreads()
     states = iter([(k * 500_000, k % 4 == 0) for k in range(31)])
     monkeypatch.setattr(threads, "_state", lambda thread: next(states))
-    monkeypatch.setattr("syncscan.watching.other_threads.time.monotonic_ns", lambda: next(clock))
+    monkeypatch.setattr("syncscan.watching.sampler.time.monotonic_ns", lambda: next(clock))
     for _ in range(31):
         threads._add(1)
     assert threads.holding() < 0.12

@@ -10,7 +10,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +93,9 @@ def _guard(folder: Path, order: Order) -> None:
     if result is None:
         answer(folder, failed="The process has no device to wait for.")
         return
-    syncs = [{"count": count, "where": where} for where, count in result.syncs.most_common()]
-    answer(folder, done=[], syncs=syncs, steps=result.steps, failed="")
+    steps, counts = result
+    syncs = [{"count": count, "where": where} for where, count in counts.most_common()]
+    answer(folder, done=[], syncs=syncs, steps=steps, failed="")
 
 
 def _stop(folder: Path, order: Order) -> None:
@@ -130,17 +130,13 @@ def _row(stack: Sequence[Any], position: ThreadPosition | None) -> dict[str, Any
 
 MOST_PLACES = 1000
 """Most lines that are distinguished."""
+Where = tuple[str, str, str, str]
+"""A sync's line, function, rule and thread."""
 
 
-@dataclass
-class GuardedSteps:
-    """Syncs of some steps: how many steps ended, and for each line its function, rule, thread and number of syncs."""
-
-    steps: int = 0
-    syncs: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
-
-
-def guard_steps(steps: int, wait_s: float, armed: Callable[[], None] = lambda: None) -> GuardedSteps | None:
+def guard_steps(
+    steps: int, wait_s: float, armed: Callable[[], None] = lambda: None
+) -> tuple[int, Counter[Where]] | None:
     """Guard every thread of this process until some optimizer steps have ended, or for a time.
 
     Syncs before the first whole step don't count, if a step ends at all. Everything is put back on return. Not for a
@@ -151,7 +147,7 @@ def guard_steps(steps: int, wait_s: float, armed: Callable[[], None] = lambda: N
         armed: called once the guard watches.
 
     Returns:
-        Its result; None where the process uses no device.
+        How many steps ended, and the number of syncs at each place; None where the process uses no device.
     """
     counting = _Counting(steps)
     guard = Guard(on_violation=counting.saw, threads="all", name="attached")
@@ -164,14 +160,15 @@ def guard_steps(steps: int, wait_s: float, armed: Callable[[], None] = lambda: N
         armed()
         counting.over.wait(wait_s)
         counting.over.set()
-    return counting.result
+    return counting.steps, counting.syncs
 
 
 class _Counting:
     """Counts steps and syncs, in the threads that make them."""
 
     def __init__(self, steps: int) -> None:
-        self.over, self.result = threading.Event(), GuardedSteps()
+        self.over = threading.Event()
+        self.steps, self.syncs = 0, Counter[Where]()
         self._wanted, self._marks, self._began = steps, StepMarks(), False
 
     def stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
@@ -179,13 +176,13 @@ class _Counting:
             return
         if not self._began:
             self._began = True
-            self.result.syncs.clear()
+            self.syncs.clear()
             return
-        self.result.steps += 1
-        if self.result.steps >= self._wanted:
+        self.steps += 1
+        if self.steps >= self._wanted:
             self.over.set()
 
     def saw(self, sync: GuardedSync) -> None:
         key = sync.place, sync.function, rule_of(sync) or sync.called or sync.kind, sync.thread
-        if not self.over.is_set() and (key in self.result.syncs or len(self.result.syncs) < MOST_PLACES):
-            self.result.syncs[key] += 1
+        if not self.over.is_set() and (key in self.syncs or len(self.syncs) < MOST_PLACES):
+            self.syncs[key] += 1

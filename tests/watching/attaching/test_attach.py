@@ -19,10 +19,9 @@ from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.watching.attach_command import _waiting_for
 from syncscan.watching.attaching import injection
-from syncscan.watching.attaching.attach import Answers, NotHeard, attached
+from syncscan.watching.attaching.attach import Answers, NotHeard, _parsed, attached
 from syncscan.watching.attaching.injection import native_frames, process_of, run_line
 from syncscan.watching.attaching.requests import Order, answer
-from syncscan.watching.attaching.stuck import _parsed
 from syncscan.watching.reading import read
 from tests.until import until
 

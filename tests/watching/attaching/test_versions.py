@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.watching.attaching.attach import attached
+from syncscan.watching.attaching.attach import attached, python_frames
 from syncscan.watching.attaching.injection import process_of
 from syncscan.watching.attaching.requests import Order
-from syncscan.watching.attaching.stuck import python_frames
 from syncscan.watching.reading import read
 from tests.until import until
 from tests.watching.attaching.test_attach import STUCK, TRAIN, settled, state, steps_on
