@@ -19,10 +19,9 @@ from syncscan.facts.period import window
 from syncscan.model.arrays import Bool, distinct
 from syncscan.model.finding import SyncPoint
 from syncscan.model.interval import cover_of
-from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.slice_names import is_service_thread
 from syncscan.model.trace import CALLS, NONE, Category, Trace
-from syncscan.rules.pages import sync_page
+from syncscan.rules.pages import RuleDoc, sync_page
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:

@@ -15,10 +15,9 @@ from syncscan.habits.rules import RULES
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Basis, Habit, HabitGain
 from syncscan.model.host import SampledHost
-from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
-from syncscan.rules.pages import habit_page
+from syncscan.rules.pages import RuleDoc, habit_page
 
 
 def find(

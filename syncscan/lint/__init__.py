@@ -19,8 +19,8 @@ from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
 from syncscan.lint.warning import AllowedWarning, LintResult, LintWarning, WarningSource
 from syncscan.model.finding import Cause, Severity, Source
-from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.view import matches
+from syncscan.rules.pages import RuleDoc
 from syncscan.source.tree import lines_of
 
 if TYPE_CHECKING:

@@ -123,7 +123,7 @@ LATER_NS = 50_000
 """A call that begins this long after the time 0 can't have launched work that was done then."""
 
 
-def set_aside_wrong_times(columns: dict[str, Any], damage: Damage) -> None:
+def repair_device_times(columns: dict[str, Any], damage: Damage) -> None:
     """Leave out work without times, and end work that can't last as long where the next one begins, in place."""
     rows = _timeless(columns)
     if len(rows):

@@ -16,7 +16,7 @@ from syncscan.facts.paths import innermost_until
 from syncscan.load.columns import Unlinked, is_empty
 from syncscan.load.corrections import (
     move_into_ops,
-    set_aside_wrong_times,
+    repair_device_times,
     tell_annotations,
     with_backslashes,
     with_device_times,
@@ -60,7 +60,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     _fill_places(columns, tracks)
     _sort(columns, raw.strings)
     _drop_duplicates(columns, damage)
-    set_aside_wrong_times(columns, damage)
+    repair_device_times(columns, damage)
     _nest(columns)
     if move_into_ops(columns):
         del columns["parent"]

@@ -125,18 +125,13 @@ class Schedule(msgspec.Struct, frozen=True, eq=False):
         return out
 
 
-class StepState(msgspec.Struct, frozen=True):
+class StepState(msgspec.Struct, frozen=True, eq=False):
     """The predicted time of the step after some fixes, µs per step."""
 
     us: float
     range_us: tuple[float, float]
-
-
-class StepAfter(StepState, frozen=True, eq=False):
-    """That step with one of its steps drawn launch by launch."""
-
-    schedule: Schedule | None
-    """None where nothing was launched."""
+    schedule: Schedule | None = None
+    """One of its steps, drawn launch by launch; None where nothing was launched, or it wasn't asked for."""
 
 
 class Projects(Protocol):
@@ -167,7 +162,7 @@ class Projects(Protocol):
         """
         ...
 
-    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
+    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepState | None:
         """Return the same with one of its steps, drawn launch by launch."""
         ...
 

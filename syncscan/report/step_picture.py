@@ -21,7 +21,7 @@ from syncscan.model.step import Bound
 from syncscan.model.trace import HOST, NONE
 from syncscan.report.front import Front
 from syncscan.report.phrases import replayed
-from syncscan.report.timeline_steps import home_step
+from syncscan.report.timeline_steps import recorded_step
 from syncscan.report.units import duration, part_of, within
 
 NOTABLE = 0.01
@@ -130,10 +130,7 @@ def _step(analysis: Analysis, after: tuple[After, ...]) -> StepPicture | None:
 
 
 def _lanes(analysis: Analysis) -> tuple[Lane, Lane] | None:
-    if analysis.projector is None or not analysis.replayable or analysis.trace.info.capture.pretended:
-        return None
-    step, base = home_step(analysis), replayed(analysis.step)
-    now = analysis.projector.after((), (), at=step.ts if step else None)
+    now, base = recorded_step(analysis), replayed(analysis.step)
     plan = now.schedule if now else None
     if plan is None or plan.replayed_end <= plan.begin or not base:
         return None

@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Finding, Severity, SyncPoint
 from syncscan.model.interval import Interval, union_of
-from syncscan.model.projection import Schedule, StepAfter
+from syncscan.model.projection import Schedule, StepState
 from syncscan.model.trace import Step, Trace
 from syncscan.report.phrases import real
 from syncscan.report.printable import shown
@@ -56,7 +56,7 @@ def step_name(trace: Trace, plan: Schedule) -> str:
     return f"step {marked.number}" if marked else "the whole trace"
 
 
-def recorded_step(analysis: Analysis) -> StepAfter | None:
+def recorded_step(analysis: Analysis) -> StepState | None:
     """Return the step of the costliest wait with nothing changed; None where no step can be replayed."""
     if analysis.projector is None or not analysis.replayable or analysis.trace.info.capture.pretended:
         return None

@@ -13,7 +13,7 @@ from syncscan.facts.network import is_compiled
 from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
-from syncscan.model.projection import Projection, Schedule, StepAfter, StepState
+from syncscan.model.projection import Projection, Schedule, StepState
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, in_words, prevented, standing
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, SOUND, Bound, Integrity, StepSummary
@@ -266,7 +266,7 @@ class Projector:
         least, most = us - max(doubt, middle - low), us + max(doubt, high - middle)
         return StepState(us, (max(0.0, least), min(most, base * step.unit)))
 
-    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
+    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepState | None:
         """Return that state with one of its steps, launch by launch."""
         state = self.state(findings, changes)
         if state is None:
@@ -275,7 +275,7 @@ class Projector:
         change = reduce(both, changes, NO_CHANGE)
         replay = step.replay_of(self.changed(change))
         schedule = StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed)
-        return StepAfter(state.us, state.range_us, schedule)
+        return StepState(state.us, state.range_us, schedule)
 
     def _require_work(self, step_ms: float | None) -> None:
         path = self.trace.info.path
