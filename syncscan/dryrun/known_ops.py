@@ -1,4 +1,4 @@
-"""What is known of an op that torch dispatches, by its schema, the table of waits and `torch.library`.
+"""Facts of an op that torch dispatches, by its schema, the table of waits and `torch.library`.
 
 A custom op that is written in Python runs as the program's code, so that the ops that it calls are seen. Of any other
 op of an extension its fake implementation tells whether the size of a result depends on values of the device, which the

@@ -1,4 +1,4 @@
-"""What writes past Python's functions: programs that a program starts, and libraries whose own code in C opens files.
+"""Writers past Python's functions: programs that a program starts, and libraries whose own code in C opens files.
 
 Other Pythons join the view, and other programs can only write where all may. Functions of known libraries get the path
 of the copy.
