@@ -279,6 +279,7 @@ def test_the_package_s_own_modules_keep_to_the_style() -> None:
     assert [fault for path in sorted((ROOT / "syncscan").glob("*.py")) for fault in faults(path)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["tests", "benchmarks"])
 def test_tests_and_benchmarks_keep_to_the_style(folder: str) -> None:
     """Their docstrings and names are held to the same rules as the package's."""

@@ -168,8 +168,15 @@ def profiled(folder: Path, *arguments: str) -> Ran:
     return code, report.sub("", out), [line for line in err if not line.startswith(ours)]
 
 
+QUICK = (
+    *("looks around", "spawn", "fork", "exit code", "exit text", "os._exit", "raises", "syntax error", "interrupted"),
+    *("killed", "own handler", "own excepthook", "atexit", "thread", "stdout closed", "argparse"),
+)
+"""One of each way to begin and to end; what else scripts do is tried with the slow tests."""
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("import torch" in text)) for name, text in SCRIPTS.items()]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in SCRIPTS]
 )
 def test_a_script_runs_as_under_python(name: str, tmp_path: Path) -> None:
     """Whatever it does, and however it ends."""
