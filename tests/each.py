@@ -31,17 +31,17 @@ def each(
     def loop(body: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(body)
         def test(subtests: pytest.Subtests, **fixtures: Any) -> None:
-            for name, case in parts[fixtures.pop("part", "quick")]:
+            for name, case in parts[fixtures.pop("speed") if parts["slow"] else "quick"]:
                 arguments = dict(zip(parameters, case if len(parameters) > 1 else [case], strict=True))
                 with subtests.test(name.encode("utf-8", "backslashreplace").decode()):  # xdist sends it as UTF-8
                     body(**arguments, **fixtures)
 
         signature = inspect.signature(body)
         fixtures = [p for name, p in signature.parameters.items() if name not in parameters]
-        of_loop = ["subtests", "part"] if parts["slow"] else ["subtests"]
+        of_loop = ["subtests", "speed"] if parts["slow"] else ["subtests"]
         first = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in of_loop]
         test.__signature__ = signature.replace(parameters=[*first, *fixtures])  # type: ignore[attr-defined]
-        both = pytest.mark.parametrize("part", ["quick", pytest.param("slow", marks=pytest.mark.slow)])
+        both = pytest.mark.parametrize("speed", ["quick", pytest.param("slow", marks=pytest.mark.slow)])
         return both(test) if parts["slow"] else test
 
     return loop
