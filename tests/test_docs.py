@@ -333,7 +333,6 @@ def test_an_example_follows_its_schema(path: Path) -> None:
 
 
 OTHERS = {
-    "--pipeline",
     "--source-only",
     "--capture-range",
     "--cuda-graph-trace",
@@ -341,7 +340,6 @@ OTHERS = {
     "--python-backtrace",
     "--pytorch",
     "--type",
-    "--store",
     "--hf-token",
     "--compile",
     "--graphs",
@@ -352,6 +350,7 @@ OTHERS = {
     "--epochs",
     "--nproc-per-node",
     "--syncscan-report",
+    "--python-sampling",
     "--version",
     "--help",
     "--jobid",

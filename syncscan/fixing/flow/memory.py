@@ -91,16 +91,16 @@ def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: i
 
 def is_only_read(file: File, node: ast.expr) -> bool:
     """Return whether nothing in the file writes to the memory of an expression's tensor, or keeps it."""
-    spread = Spread(file, file.nodes)
+    spread = MemorySpread(file, file.nodes)
     spread.look_at(node)
     return not spread.may_change
 
 
 def spread_of(
     file: File, name: ast.Name, region: Collection[ast.AST], until: int = 0, *, on_host: bool = False
-) -> Spread:
+) -> MemorySpread:
     """Return to what the memory of a name's tensor spreads in a region."""
-    spread = Spread(file, region, until, on_host=on_host)
+    spread = MemorySpread(file, region, until, on_host=on_host)
     spread.follow(file.home_of(name), name.id)
     return spread
 
@@ -122,7 +122,7 @@ def _is_only_given_new(file: File, name: ast.Name) -> bool:
     return bool(values) and all(value is not None and is_new(file, value) for value in values)
 
 
-class Spread:
+class MemorySpread:
     """Follows a tensor's memory to whatever name or view in the file shares it; what a function gets, it may write to.
 
     Only nodes of the region count; what stands outside of it counts up to line `until` of its function, since the

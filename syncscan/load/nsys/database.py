@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.nsys.pages import Pages, RowIds, Rows, Texts
+from syncscan.load.nsys.table_pages import RowIds, Rows, TablePages, Texts
 from syncscan.load.unpack import reason, redacted
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.trace import NONE
@@ -57,7 +57,7 @@ class Database:
         if "StringIds" not in self.tables:
             self._connection.close()
             raise self._foreign()
-        self._pages = Pages(path)
+        self._pages = TablePages(path)
         self._listed = cache(self._list_columns)
 
     @property

@@ -16,7 +16,7 @@ from syncscan.load.columns import Columns, Unlinked, empty, is_empty
 from syncscan.load.nsys.activities import timed
 from syncscan.load.nsys.database import WHOLE, Database, Lookup, Part, text
 from syncscan.load.nsys.global_ids import Processes
-from syncscan.load.nsys.pages import Rows, Texts
+from syncscan.load.nsys.table_pages import Rows, Texts
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.slice_names import is_backward, is_backward_node, is_op, is_wrapper
 from syncscan.model.trace import NONE, Category

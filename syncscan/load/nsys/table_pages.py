@@ -82,7 +82,7 @@ class RowIds(NamedTuple):
     last: int
 
 
-class Pages:
+class TablePages:
     """The pages of a database, without regard to what another program may be writing."""
 
     def __init__(self, path: str) -> None:
@@ -153,13 +153,13 @@ class Pages:
         """Yield these columns of the rows in these pages, and the text in the column `text`."""
         for first in range(0, len(leaves), PAGES):
             buffer = self._read(leaves[first : first + PAGES])
-            block = _Block(buffer, min(PAGES, len(leaves) - first), self._size, self._usable)
+            block = _PageBlock(buffer, min(PAGES, len(leaves) - first), self._size, self._usable)
             yield from block.rows(columns, text)
             if block.unknown:
                 self.damaged = "pages are damaged"
 
 
-class _Block:
+class _PageBlock:
     """Pages with rows, one after another in an array."""
 
     def __init__(self, buffer: Bytes, pages: int, size: int, usable: int) -> None:
