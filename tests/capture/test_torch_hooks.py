@@ -43,7 +43,7 @@ PUTS = re.compile(
     r"|\.__class__ = \w|\[ATTRIBUTE\] = |set_sync_debug_mode\(|_current_frames\(|_remote_debug"
 )
 """Functions that put something into a process, or take it out again."""
-ELSEWHERE = ("fixing", "dryrun", "detect", "habits", "cli", "lint", "load")
+ELSEWHERE = ("fixing", "dryrun", "detect", "whatif", "habits", "cli", "lint", "load")
 """Packages that don't run in a program's own process: a dry run is a simulation, and the others read files."""
 
 
@@ -239,7 +239,7 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "watching/sampler.py": "a thread of its own looks at frames",
     "watching/hooks.py": "a thread of its own looks at frames",
     "watching/attaching/inside.py": "looks at frames once",
-    "watching/attaching/stuck.py": "another process looks at frames",
+    "watching/attaching/attach.py": "another process looks at frames",
 }
 """Files that put something into a program's process → what opens it and returns what closes it, or why it is none."""
 

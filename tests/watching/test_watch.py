@@ -17,7 +17,6 @@ import pytest
 import syncscan
 from syncscan.capture.ticks import SIGNAL
 from syncscan.errors import UsageError
-from syncscan.watching.alarm import Growth
 from syncscan.watching.reading import read
 from syncscan.watching.sampler import Sampler
 from syncscan.watching.watch import Watch
@@ -193,5 +192,5 @@ def test_an_alarm_is_printed_where_nobody_listens(
     monkeypatch.setattr(logging.getLogger("syncscan.watch"), "propagate", False)
     alarms: list[object] = []
     with syncscan.Watch(tmp_path, on_alarm=alarms.append if listens else None) as watch:
-        watch._alarm(Growth(("train.py", 7, "step"), 0.0, 0.5))
+        watch._alarm((("train.py", 7, "step"), 0.0, 0.5))
     assert ("train.py:7 waits" in capfd.readouterr().err, len(alarms)) == ((False, 1) if listens else (True, 0))
