@@ -117,7 +117,9 @@ def test_what_a_capture_leaves_switched_on_is_reported_and_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once, in each trace from there on."""
-    monkeypatch.setattr(cupti.Attachment, "release", lambda attachment: setattr(attachment, "attached_because", "so it is"))
+    monkeypatch.setattr(
+        cupti.Attachment, "release", lambda attachment: setattr(attachment, "attached_because", "so it is")
+    )
     messages: list[str] = []
     prof = run(profile(tmp_path, repeat=2, **{**QUICK, "notify": messages.append}), 20)
     first, second = (read(path)["syncscan"]["notes"] for path in prof.paths)

@@ -90,7 +90,9 @@ def test_what_was_reported_in_the_capture_is_not_reported_again_with_the_report(
             t.launch(at=start + 1, lasts=500)
         return t.write(out / f"{name}.pt.trace.json.gz")
 
-    monkeypatch.setattr("syncscan.capture.cupti.Attachment.release", lambda built: setattr(built, "attached_because", "so it is"))
+    monkeypatch.setattr(
+        "syncscan.capture.cupti.Attachment.release", lambda built: setattr(built, "attached_because", "so it is")
+    )
     monkeypatch.setattr("syncscan.capture.write.write_trace", of_a_gpu)
     result = run(tmp_path, LOOP, "100")
     assert result.stderr.count(note) == 1
