@@ -14,7 +14,7 @@ from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.databases import ranks_in
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.foreign import refused, written_by_another
-from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
+from syncscan.load.saved import PEEK, has_events, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
 from syncscan.load.steps import with_chosen_steps, with_steps
 from syncscan.load.unpack import redacted
@@ -121,6 +121,7 @@ def _share(path: str, piece: int, most: int | None) -> reader.Share | None:
 __all__ = [
     "ByteStream",
     "find",
+    "has_events",
     "in_memory",
     "load",
     "named_as_saved",

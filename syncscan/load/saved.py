@@ -56,6 +56,14 @@ def is_saved(begin: bytes) -> bool:
     return _BEGIN.match(begin) is not None
 
 
+def has_events(path: str) -> bool:
+    """Return whether a trace is a text of events, unlike a database."""
+    if named_as_report(path):
+        return False
+    with open_bytes(process_in(path)[0]) as stream:
+        return not is_database(stream.peek(PEEK))
+
+
 def open_events(path: str) -> ByteStream:
     """Open a trace whose events are needed, which a saved analysis doesn't have as recorded."""
     if named_as_report(path):

@@ -273,7 +273,8 @@ def _together(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
         return _nothing(analysis)
     count = _NUMBERS[len(changes)]
     if changes[0].may or timed_steps.uncertainty(analysis) >= 1.0:
-        low, high = (100 * max(0.0, gain) for gain in (changes[0].gain_low, max(c.gain_high for c in changes)))
+        after, base = changes[-1], changes[0].before_us
+        low, high = (100 * max(0.0, 1 - us / base) for us in (after.after_high_us, after.after_low_us))
         return f"{count} may make the step {low:.0f} to {high:.0f}% shorter."
     gain = gain_of(changes)
     makes = "makes" if len(changes) == 1 else "make"

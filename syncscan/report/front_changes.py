@@ -37,7 +37,6 @@ class ListedChange(Struct, frozen=True, kw_only=True):
     gain: float | None
     """Part of the step that it adds to the rows above; None where nothing was projected, as after a dry run."""
     gain_low: float = 0.0
-    gain_high: float = 0.0
     may: bool = False
     """Whether the step may gain nothing by it."""
     before_us: float = 0.0
@@ -172,7 +171,7 @@ class _Changes:
         us, (low, high) = self._state(above, remedy, rows)
         takes, between = time_and_range(us, (low, high), self.base)
         gain = max(0.0, before - us)
-        parts = [limit / remedy.alone_us if remedy.alone_us else 0.0 for limit in remedy.range_us]
+        least = remedy.range_us[0] / remedy.alone_us if remedy.alone_us else 0.0
         advice = habit.advice.do if habit else members[0].do
         if remedy.launches:
             compiled = f'torch.compile(model, mode="{remedy.launches}").'
@@ -183,8 +182,7 @@ class _Changes:
                 advice = f"Remove the wait{'s' * (len(members) > 1)}; {compiled}"
         return ListedChange(
             gain=gain / self.base,
-            gain_low=min(1.0, parts[0]) * gain / self.base,
-            gain_high=min(before, parts[1] * gain) / self.base,
+            gain_low=min(1.0, least) * gain / self.base,
             before_us=before,
             after_us=us,
             after_low_us=low,

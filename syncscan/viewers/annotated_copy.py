@@ -12,6 +12,7 @@ from syncscan.load.byte_stream import ByteStream
 from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.viewers.annotate import added_events, annotate, annotate_around, document
+from syncscan.viewers.annotate.recorded import ColumnsText
 from syncscan.viewers.annotate.untangle import untangled
 
 Progress = Callable[[int, int], None]
@@ -45,7 +46,7 @@ def annotated(
 
     With `finding` only the part around this one: an id, its beginning, or a number of the report, from 1.
     """
-    with _open_again(path) as (source, text):
+    with _open_again(analysis, path) as (source, text):
         if finding is None:
             events = _reporting(text.pieces(), source, progress)
             yield from annotate(analysis, text.head, events, added_events(analysis))
@@ -59,11 +60,11 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
     It reads the trace twice; `progress` is called in both passes.
     """
-    with _open_again(path) as (_, text):
+    with _open_again(analysis, path) as (_, text):
         head = text.head
 
     def pieces() -> Iterator[bytes]:
-        with _open_again(path) as (source, text):
+        with _open_again(analysis, path) as (source, text):
             yield from _reporting(text.pieces(), source, progress)
 
     yield from annotate(analysis, head, untangled(pieces), added_events(analysis, perfetto=True))
@@ -71,20 +72,24 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """Yield the text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
-    with _open_again(path) as (source, text):
+    with _open_again(analysis, path) as (source, text):
         yield from document(text.head, analysis.trace.info.metadata, _reporting(text.pieces(), source, progress), ())
 
 
 @contextmanager
-def _open_again(path: str) -> Iterator[tuple[ByteStream, ValidText]]:
+def _open_again(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream | None, ValidText | ColumnsText]]:
+    """Open the recorded events: those of the file, or the trace's slices where the file is a database."""
+    if not load.has_events(path):
+        yield None, ColumnsText(analysis.trace)
+        return
     with load.open_events(path) as source:
         yield source, ValidText(source, path)
 
 
-def _reporting(pieces: Iterable[bytes], source: ByteStream, progress: Progress | None) -> Iterator[bytes]:
+def _reporting(pieces: Iterable[bytes], source: ByteStream | None, progress: Progress | None) -> Iterator[bytes]:
     reported = 0
     for piece in pieces:
-        if progress and source.done != reported:
+        if progress and source and source.done != reported:
             reported = source.done
             progress(reported, source.size)
         yield piece

@@ -91,7 +91,10 @@ def test_gains_add_up_to_what_the_second_sentence_says() -> None:
 
 
 def test_a_change_is_worth_making_or_says_that_it_may_not_be() -> None:
-    """At least 1% after those above, with a range that begins there; else one alone, of 2% at least."""
+    """At least 1% after those above, with a range that begins there; else one alone, of 2% at least.
+
+    That it may is said with the range of the state that its row has.
+    """
 
     def worth(a: Analysis, f: Front) -> Iterator[str]:
         for change in f.changes:
@@ -102,8 +105,11 @@ def test_a_change_is_worth_making_or_says_that_it_may_not_be() -> None:
                 yield change.amount
         if any(change.may for change in f.changes) and (len(f.changes) > 1 or f.sure != "no"):
             yield "one that may gain beside others"
-        if f.changes and (f.changes[0].may or uncertainty(a) >= 1.0) and "may" not in f.together:
-            yield f.together
+        if f.changes and (f.changes[0].may or uncertainty(a) >= 1.0):
+            last = f.changes[-1]
+            part = (100 * max(0.0, 1 - us / f.step_us) for us in (last.after_high_us, last.after_low_us))
+            if "may make the step {:.0f} to {:.0f}% shorter".format(*part) not in f.together:
+                yield f.together
 
     assert misses(worth) == []
 

@@ -322,9 +322,23 @@ def test_a_cut_database_is_read_up_to_there(tmp_path: Path) -> None:
         analyze(path)
 
 
-def test_annotate_needs_a_chrome_trace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--untangle",), ("--around", "1")], ids=["whole", "untangled", "around"])
+def test_annotate_writes_it_as_a_chrome_trace(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """One that is read as the export is, with its findings on added tracks."""
+    path, out = steps().save(tmp_path / "report.sqlite"), tmp_path / "a.pt.trace.json.gz"
+    done = CliRunner().invoke(group, ["annotate", path, "-o", str(out), *more])
+    assert done.exit_code == 0
+    before, after = analyze(path), analyze(out)
+    assert after.trace.info.drawn
+    assert [(f.rule, f.op) for f in after.findings] == [(f.rule, f.op) for f in before.findings]
+    if not more:
+        assert after.step.observed_us == pytest.approx(before.step.observed_us)
+        assert after.step.recoverable_us == pytest.approx(before.step.recoverable_us or 0.0, abs=0.1)
+
+
+def test_repair_needs_a_chrome_trace(tmp_path: Path) -> None:
     path = steps().save(tmp_path / "report.sqlite")
-    done = CliRunner().invoke(group, ["annotate", path, "-o", str(tmp_path / "a.json")])
+    done = CliRunner().invoke(group, ["repair", path, "-o", str(tmp_path / "a.json")])
     assert isinstance(done.exception, UsageError)
     assert "an export of Nsight Systems" in str(done.exception)
     assert [file.name for file in tmp_path.iterdir()] == ["report.sqlite"]
