@@ -11,8 +11,8 @@ from syncscan.report import render
 
 FOLDER = Path(__file__).parent.parent / "sample_traces"
 RECORDINGS = sorted(FOLDER.rglob("*.json.gz"))
-LARGE = 200_000
-"""Bytes of those that take half of the time for all."""
+LARGE = 60_000
+"""Bytes from which a recording is left to the slow tests, as about half of them are."""
 
 
 @functools.cache

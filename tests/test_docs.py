@@ -82,7 +82,13 @@ def invoked(words: list[str], **environment: str) -> Result:
     return result
 
 
-@pytest.mark.parametrize("command", ONCE.values())
+FIRST = {command for block in TERMINALS if block.page == ROOT / "README.md" for command in commands(block)}
+"""Commands of the README, which are tried in each run of the tests."""
+
+
+@pytest.mark.parametrize(
+    "command", [c if c in FIRST else pytest.param(c, marks=pytest.mark.slow) for c in ONCE.values()]
+)
 def test_a_command_works(command: str, desk: Path, own_main_program: None, request: pytest.FixtureRequest) -> None:
     """It ends as the page says, and leaves something on stdout or says what it wrote; JSON follows its schema."""
     words = shlex.split(command, comments=True)[1:]
@@ -145,7 +151,7 @@ TABLES = [
 
 @pytest.mark.parametrize(
     ("command", "table"),
-    [pytest.param(*row, marks=[pytest.mark.slow] * ("joint.score" in row[0]), id=row[0]) for row in TABLES],
+    [pytest.param(*row, marks=[pytest.mark.slow] * ("public" not in row[0]), id=row[0]) for row in TABLES],
 )
 def test_a_table_of_misses_is_what_its_command_prints(
     command: str, table: str, monkeypatch: pytest.MonkeyPatch
@@ -207,6 +213,7 @@ def names() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({b.page for b in RUN if b.language == "python"}), ids=lambda p: p.stem)
 @pytest.mark.filterwarnings("ignore:No GPU here")
 def test_the_code_of_a_page_runs(page: Path, desk: Path) -> None:

@@ -45,7 +45,11 @@ for words in [*runs, *([command] for command in lost)]:
 """Runs commands of the core, and then those that its arguments name."""
 
 
-@pytest.mark.parametrize("room", features.FEATURES)
+ALL = [room if room == "gate" else pytest.param(room, marks=pytest.mark.slow) for room in features.FEATURES]
+"""The rooms, of which the one that most commands and reports could need is taken away in each run of the tests."""
+
+
+@pytest.mark.parametrize("room", ALL)
 def test_the_core_works_without_a_room(room: str, without: Path) -> None:
     """Help lists what is left, a trace is analyzed and reported, and a lost command is unknown."""
     shutil.rmtree(without / "syncscan" / room)

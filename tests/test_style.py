@@ -205,6 +205,7 @@ def test_words_of_no_other_project_are_refused(sentence: str, words: list[str]) 
     assert foreign_words(sentence) == words
 
 
+@pytest.mark.slow
 def test_sentences_that_users_read_are_plain() -> None:
     """Reports, help, errors, rules, pages and notebooks; the style page shows what not to write."""
     pages = [page for page in PAGES if page.name != "style.md"]
@@ -226,6 +227,7 @@ def test_a_docstring_without_a_verb_is_refused() -> None:
     assert without_verb(tree) == ["Whether it runs."]
 
 
+@pytest.mark.slow
 def test_functions_of_the_package_say_what_they_do() -> None:
     paths = sorted(set((ROOT / "syncscan").rglob("*.py")) - RECORDED)
     wrong = [f"{path.relative_to(ROOT)}: {doc}" for path in paths for doc in without_verb(ast.parse(path.read_text()))]
@@ -266,6 +268,7 @@ def test_british_spelling_is_refused() -> None:
     assert british("cudaStreamSynchronize synchronises; an analysis is analysed") == ["synchronises", "analysed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_keeps_to_the_style(room: str) -> None:
     """Its docstrings say what is done or returned, its names are nouns, its spelling is American."""
@@ -287,6 +290,7 @@ def test_tests_and_benchmarks_keep_to_the_style(folder: str) -> None:
     assert [fault for path in paths for fault in faults(path)] == []
 
 
+@pytest.mark.slow
 def test_no_two_types_have_one_name() -> None:
     """A reader who looks a type up finds one definition."""
     files = types_by_name(path for path in (ROOT / "syncscan").rglob("*.py"))

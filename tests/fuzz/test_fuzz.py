@@ -39,7 +39,14 @@ def _input(stored: bytes, suffix: str) -> Iterator[tuple[Path, Path]]:
         yield path, out
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
+INPUT_FILES = [
+    pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (number % 6 > 0))
+    for number, path in enumerate(sorted(FOLDER.iterdir()))
+]
+"""All of them, of which every sixth is tried in each run of the tests."""
+
+
+@pytest.mark.parametrize("path", INPUT_FILES)
 def test_inputs_that_once_went_wrong(path: Path) -> None:
     """Every one, in every format and with every option."""
     with _input(path.read_bytes(), "".join(path.suffixes)) as (copy, out):

@@ -50,6 +50,7 @@ def test_a_wait_that_doubles_is_alarmed() -> None:
     assert any(alarms.add(CHUNK, chunk(draw, {OLD: 0.4})) for _ in range(20))
 
 
+@pytest.mark.slow
 def test_a_day_of_unchanged_noise_alarms_nothing() -> None:
     """24 hours of seconds, three lines, whose shares differ from minute to minute by a tenth of them."""
     draw, alarms = random.Random(3), Alarms()
@@ -101,7 +102,9 @@ NOISE = {"loader": 1e9, "rank0": 20.0, "rank1": 20.0, "generation": 1e9, "reinfo
 """Jobs recorded on an H100 by `benchmarks/watch_noise.py`, with the seconds in which nothing changed."""
 
 
-@pytest.mark.parametrize("job", NOISE)
+@pytest.mark.parametrize(
+    "job", [job if job == "loader" else pytest.param(job, marks=pytest.mark.slow) for job in NOISE]
+)
 def test_noise_of_real_jobs_alarms_nothing_and_a_new_wait_does(job: str) -> None:
     """An hour drawn from a recording; then a quarter of each step, from step 5,000 on, within 500 steps."""
     recorded = [one.until(NOISE[job]) for one in load(Path(__file__).parent / "noise" / f"{job}.json.gz")]
