@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-SHOWN = (DOCS / "how-well.md", DOCS.parent / "benchmarks" / "joint" / "states.md")
-"""The page, and a table that it includes."""
+BENCHMARKS = DOCS.parent / "benchmarks"
+SHOWN = (DOCS / "how-well.md", BENCHMARKS / "joint" / "states.md", BENCHMARKS / "projected.md")
+"""The page, and the tables that it includes."""
 SYNCS, HABITS, LAUNCHES = "syncs removed", "habits dropped", "network compiled"
 COLORS = {SYNCS: ("#c24e00", "#f0803c"), HABITS: ("#8f3a78", "#e39ac8"), LAUNCHES: ("#2b7467", "#56b3a4")}
 """Color of each kind on a light and on a dark ground."""

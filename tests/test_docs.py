@@ -141,7 +141,12 @@ def table_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return printed.getvalue().splitlines()
 
 
-MEASURED = (DOCS / "how-well.md", ROOT / "README.md", ROOT / "benchmarks" / "joint" / "states.md")
+MEASURED = (
+    DOCS / "how-well.md",
+    ROOT / "README.md",
+    ROOT / "benchmarks" / "joint" / "states.md",
+    ROOT / "benchmarks" / "projected.md",
+)
 TABLES = [
     table
     for page in MEASURED
