@@ -88,18 +88,18 @@ def patched(folder: Path, patch: str) -> None:
 
 def ran(*command: str, limit_s: float, folder: Path, environment: Mapping[str, str], log: Path) -> str:
     """Return what a command writes to stdout; `log` has the rest, and how it ended."""
-    with log.open("a") as said:
-        print(f"$ {shlex.join(command)}", file=said, flush=True)
+    with log.open("a") as writer:
+        print(f"$ {shlex.join(command)}", file=writer, flush=True)
         try:
             done = subprocess.run(
-                command, cwd=folder, env=environment, timeout=limit_s, stdout=subprocess.PIPE, stderr=said,
+                command, cwd=folder, env=environment, timeout=limit_s, stdout=subprocess.PIPE, stderr=writer,
                 stdin=subprocess.DEVNULL, text=True,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise Failed(f"{shlex.join(command[1:4])} took longer than {limit_s:.0f} s") from None
         if not done.stdout.startswith("{"):  # which is a document of its own
-            print(done.stdout[-4_000:], file=said)
-        print(f"(exit code {done.returncode})", file=said)
+            print(done.stdout[-4_000:], file=writer)
+        print(f"(exit code {done.returncode})", file=writer)
     return done.stdout
 
 

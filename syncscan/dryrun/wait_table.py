@@ -242,6 +242,12 @@ def _grouped_mm(op: DispatchedOp) -> Iterable[DryWait]:
         yield to_host("aten::_grouped_mm", *_TO, size=_bytes(ends))
 
 
+def _unbind(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the read of a nested tensor's lengths, whatever its layout."""
+    if op.args[0].is_nested:
+        yield to_host()
+
+
 Rule = Callable[[DispatchedOp], Iterable[DryWait]]
 """Yields what an op waits for."""
 
@@ -314,6 +320,7 @@ WAITS: dict[str, Rule] = {
     "aten::_to_sparse_bsr": _to_compressed,
     "aten::_to_sparse_bsc": _to_compressed,
     "aten::_grouped_mm": _grouped_mm,
+    "aten::unbind": _unbind,
 }
 """Op, with the overload where needed, → its waits if one of its tensors is on the device."""
 

@@ -75,7 +75,7 @@ def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(__import__("sys").modules, "__main__", __import__("sys").modules["__main__"])
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "clean.py").write_text(SCRIPT.replace("print(k, loss.item())", "pass"))
-    (tmp_path / "called.py").write_text("def step(): pass")
+    (tmp_path / "called.py").write_text("import torch\ndef step(): torch.ones(2, device='cuda').add(1)")
     script, clean, called = (
         CliRunner().invoke(group, ["dryrun", "--steps", "1", *words]).stdout.partition("Next   ")[2].splitlines()[0]
         for words in (["train.py", "--name", "a b"], ["clean.py"], ["called.py:step"])

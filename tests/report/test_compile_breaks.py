@@ -45,11 +45,11 @@ def test_nothing_broken_is_reported() -> None:
 def test_a_row_has_line_outcome_reason_and_wait() -> None:
     """Rows with a wait come first."""
     (fold,) = (block for block in compile_breaks.blocks(BROKEN) if isinstance(block, Fold))
-    first, *others = fold.blocks[0].items
+    first, *below = fold.blocks[0].items
     assert plain(first.words) == "m.py:10 the graph of f() ends: Unsupported .item()"
     assert first.below
-    assert "all of f() runs eagerly" in plain(others[0].words)
-    assert "f() is recompiled, 3 times" in plain(others[1].words)
+    assert "all of f() runs eagerly" in plain(below[0].words)
+    assert "f() is recompiled, 3 times" in plain(below[1].words)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
