@@ -1,4 +1,4 @@
-"""A fix gains more than its wait: the wait's op goes with what only leads up to it, or another op comes, as the rule's page says."""
+"""A fix gains more than its wait: the op goes with what only leads up to it, or another comes, as the rule's page says."""
 
 from __future__ import annotations
 
