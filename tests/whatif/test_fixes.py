@@ -1,4 +1,4 @@
-"""A fix gains more than its wait: the op goes with what only leads up to it, or another comes, as the rule's page says."""
+"""A fix gains more than its wait: the op goes with what leads up to it alone, or another op comes in its place."""
 
 from __future__ import annotations
 
