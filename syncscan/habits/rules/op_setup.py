@@ -77,7 +77,11 @@ def _long(context: Context) -> Int64:
 def _pieces(context: Context, row: int) -> Iterator[ThreadInterval]:
     """Yield the long pieces of an op's time in nothing that it calls."""
     s = context.trace.slices
-    inside = np.flatnonzero(s.parent == row)
+    track = context.trace.track_rows(s.track.item(row))
+    last = track.start + int(
+        np.searchsorted(s.ts[track], s.end.item(row))
+    )  # what it calls lies behind it on its thread
+    inside = row + 1 + np.flatnonzero(s.parent[row + 1 : last] == row)
     starts, ends = union(s.ts[inside], s.end[inside])
     begins = [s.ts.item(row), *ends.tolist()]
     for begin, end in zip(begins, [*starts.tolist(), s.end.item(row)], strict=True):
