@@ -130,14 +130,14 @@ _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message=""
 def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = False) -> Flagged:
     """Return what breaks the limits; with `with_kept` also what waits and keeps them, for those who review it."""
     guilty = {f.id for f in verdict.guilty}
-    kept = [f for f in verdict.counted if f.id not in guilty] if with_kept else []
+    within = [f for f in verdict.counted if f.id not in guilty] if with_kept else []
     return Flagged(
         tool=TOOL,
         path=verdict.path,
         lines=(
             *(flagged_race(race, verdict.path) for race in verdict.guilty_races),
             *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
-            *(_sync(f, verdict, Severity.LOW) for f in kept),
+            *(_sync(f, verdict, Severity.LOW) for f in within),
         ),
         limits=tuple(_limit(v, rules_from, verdict.waits_withheld) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),

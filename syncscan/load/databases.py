@@ -105,8 +105,8 @@ def read_report(path: str, process: str | None, progress: Progress | None, max_m
             check=False,
         )
         if ran.returncode or not Path(export).is_file():
-            said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip().splitlines()
-            raise TraceUnreadable(f"nsys can't export {path}: {said[-1][:200] if said else 'it says nothing'}.")
+            lines = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip().splitlines()
+            raise TraceUnreadable(f"nsys can't export {path}: {lines[-1][:200] if lines else 'it says nothing'}.")
         return nsys.read(export, path, process, progress, max_memory)
 
 

@@ -54,9 +54,9 @@ def blocks(analysis: Analysis) -> Iterator[Block]:
         yield Sentence(text)
     host = analysis.host_time
     if listed := tables(host):
-        told = filter(None, (*notes(host), ahead(analysis.step)))
+        remarks = filter(None, (*notes(host), ahead(analysis.step)))
         shown_tables = (block for title, grid in listed for block in (title, grid))
-        yield Fold(TITLE, (*shown_tables, *(Sentence(note, "dim") for note in told)))
+        yield Fold(TITLE, (*shown_tables, *(Sentence(note, "dim") for note in remarks)))
 
 
 def table(

@@ -212,8 +212,8 @@ def _losses(database: Database) -> list[str]:
     if "text" not in database.columns_of("DIAGNOSTIC_EVENT"):
         return []
     rows = database.rows("SELECT DISTINCT CAST(text AS BLOB) FROM DIAGNOSTIC_EVENT LIMIT 1000")
-    said = [text(stored).strip() for block in rows for (stored,) in block]
-    return [sentence[:200] for sentence in said if _LOST.search(sentence)]
+    sentences = [text(stored).strip() for block in rows for (stored,) in block]
+    return [sentence[:200] for sentence in sentences if _LOST.search(sentence)]
 
 
 __all__ = ["processes_in", "read", "read_process"]

@@ -142,8 +142,8 @@ class Database:
 
     def rows(self, statement: str) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a statement, some at a time."""
-        found = self._rows(statement)
-        while block := list(islice(found, ROWS)):
+        rows = self._rows(statement)
+        while block := list(islice(rows, ROWS)):
             yield block
 
     def texts(self, ids: Iterable[int]) -> Mapping[int, bytes]:
