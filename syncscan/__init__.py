@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
+    from syncscan.allowed import allow as allow
     from syncscan.api import analyze as analyze
     from syncscan.capture.session import Session as Session
     from syncscan.capture.session import profile as profile
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from syncscan.errors import UsageError as UsageError
     from syncscan.fixing import fix as fix
     from syncscan.fleet import analyze_fleet as analyze_fleet
-    from syncscan.guarding.allowed import allow as allow
     from syncscan.guarding.guard import Guard as Guard
     from syncscan.guarding.guard import SyncWarning as SyncWarning
     from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
@@ -74,7 +74,7 @@ _HOMES = {
     "UnexpectedSync": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
     "Watch": "syncscan.watching.watch",
-    "allow": "syncscan.guarding.allowed",
+    "allow": "syncscan.allowed",
     "analyze": "syncscan.api",
     "analyze_fleet": "syncscan.fleet",
     "fix": "syncscan.fixing",

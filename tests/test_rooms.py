@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,22 @@ def test_the_core_works_without_a_room(room: str, without: Path) -> None:
     assert not [command for command in lost if f"\n  {command} " in done.stdout]
     assert done.stdout.count("No such command") == len(lost)
     assert (without / "r.html").stat().st_size > 100_000
+
+
+def test_the_core_names_no_room() -> None:
+    """But for the list of rooms, the public names, and the plugin that pytest loads."""
+    named = re.compile(rf"syncscan[./]({'|'.join(features.FEATURES)})\b")
+    excepted = ("features.py", "__init__.py", "pytest_plugin.py")
+    package = ROOT / "syncscan"
+    core = (file for file in package.rglob("*.py") if file.relative_to(package).parts[0] not in features.FEATURES)
+    lines = (
+        f"{file.relative_to(ROOT)}:{number}"
+        for file in core
+        if str(file.relative_to(package)) not in excepted
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if named.search(line)
+    )
+    assert not list(lines)
 
 
 @pytest.mark.slow

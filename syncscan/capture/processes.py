@@ -1,8 +1,8 @@
 """Run a command unchanged, and collect what was captured in each of its processes.
 
 `torchrun`, `accelerate launch`, `deepspeed`, a shell script, `mp.spawn`: whoever starts a process of Python's gives it
-the environment, and with it a folder on Python's path whose `sitecustomize` looks on (`startup`). A process
-that steps an optimizer captures itself, and says so in a folder that all of them know.
+the environment, and with it a folder on Python's path whose `sitecustomize` has syncscan begin once torch is imported
+(`startup`). A process that steps an optimizer captures itself, and says so in a folder that all of them know.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from syncscan.capture.session import Session
 VARIABLE = "SYNCSCAN_CHILD"
 """Environment variable with the captures to make, as JSON."""
 STARTUP = Path(__file__).parent / "startup"
+BEGINS = "SYNCSCAN_BEGINS"
+"""Environment variable with the modules that `startup` has begin, by commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,20 @@ class WantedCaptures:
 
     def variables(self) -> dict[str, str]:
         """Return the environment's variables with which a process of Python's captures itself."""
-        return with_startup({VARIABLE: msgspec.json.encode(self).decode()})
+        return with_startup("syncscan.capture.captured_process", VARIABLE, msgspec.json.encode(self).decode())
 
     def session(self, name: str, say: Callable[[str], None]) -> Session:
         return Session(Path(self.out), name, self.plan, self.demand, stacks=self.stacks, shapes=self.shapes, notify=say)
 
 
-def with_startup(given: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with the one by which a process of Python's finds `startup`, which looks for them."""
-    before = os.environ.get("PYTHONPATH", "")
-    return {**given, "PYTHONPATH": os.pathsep.join([str(STARTUP), *([before] if before else [])])}
+def with_startup(module: str, variable: str, order: str) -> dict[str, str]:
+    """Return variables by which a process of Python's finds `startup`, and calls a module's `begin` with an order.
+
+    The order is for the module, which finds it in its variable.
+    """
+    before = {name: os.environ.get(name, "") for name in (BEGINS, "PYTHONPATH")}
+    path = os.pathsep.join(filter(None, [str(STARTUP), before["PYTHONPATH"]]))
+    return {variable: order, BEGINS: ",".join(filter(None, [before[BEGINS], module])), "PYTHONPATH": path}
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from types import MethodType, ModuleType
 from typing import Any
@@ -106,40 +106,26 @@ def _act() -> None:
         action()
 
 
-TRACED = "allowed.py"
-"""The file of `guarding` that dynamo may trace."""
-
-_is_skipped = False
+_passed_over: set[str] = set()
+"""Packages that dynamo passes over, now or once it is imported."""
 
 
-def unseen() -> None:
-    """Let dynamo pass over syncscan's functions, now or once the program imports it; the first call does it all.
+def unseen(package: str = "syncscan.capture") -> None:
+    """Let dynamo pass over the capture's functions and those of one more package, now or once the program imports it.
 
     Dynamo compiles every Python function that starts on a thread inside a compiled one, where a graph broke: a handler
     of a signal, a callback of the garbage collector or of `sys.monitoring`, a filter of warnings too. It skips the
-    files of a list (`torch/_dynamo/trace_rules.py`), and those of a capture, a watch, a proof and a guard belong there.
-    `guarding/allowed.py` doesn't: `with syncscan.allow(…)` may stand in a compiled function, and breaks no graph.
+    files of a list (`torch/_dynamo/trace_rules.py`), and what runs in the user's process belongs there.
+    `syncscan/allowed.py` doesn't: `with syncscan.allow(…)` may stand in a compiled function, and breaks no graph.
     """
-    global _is_skipped
-    if not _is_skipped:
-        _is_skipped = True
-        when_imported("torch._dynamo", _skip)
+    for name in {"syncscan.capture", package} - _passed_over:
+        _passed_over.add(name)
+        when_imported("torch._dynamo", functools.partial(_pass_over, name))
 
 
-def _skip(dynamo: ModuleType) -> None:
+def _pass_over(package: str, dynamo: ModuleType) -> None:
     with contextlib.suppress(Exception):  # a torch without such a list; whatever it is, the program's import goes on
-        add = importlib.import_module("torch._dynamo.trace_rules").add
-        for name in _names():
-            add(name)
-
-
-def _names() -> Iterator[str]:
-    """Yield the packages and modules that dynamo passes over."""
-    from pathlib import Path  # no process that only waits for torch imports it
-
-    yield from ("syncscan.capture", "syncscan.proof", "syncscan.watching")
-    files = (Path(__file__).parents[1] / "guarding").glob("*.py")
-    yield from (f"syncscan.guarding.{file.stem}" for file in files if file.name not in (TRACED, "__init__.py"))
+        importlib.import_module("torch._dynamo.trace_rules").add(package)
 
 
 ATTRIBUTE = "_compiled_call_impl"

@@ -128,7 +128,7 @@ def _copy_blocked() -> None:
 
 
 def _switch_on() -> None:
-    unseen()
+    unseen("syncscan.guarding")
     try:
         _undo.callback(filters.put_first(_Warnings()))
         _undo.callback(replaced(_by_name()))

@@ -11,9 +11,10 @@ from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
 
+from syncscan import allowed
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.guarding import allowed, dispatch
+from syncscan.guarding import dispatch
 from syncscan.guarding.guarded_sync import (
     Chain,
     GuardedSync,

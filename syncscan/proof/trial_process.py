@@ -27,7 +27,7 @@ from syncscan.capture.main_script import RunComplete, run_function, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
 from syncscan.capture.plan import Demand
 from syncscan.capture.session import Session
-from syncscan.capture.torch_hooks import Function, Method, replaced
+from syncscan.capture.torch_hooks import Function, Method, replaced, unseen
 from syncscan.errors import SyncscanError
 from syncscan.patches import when_imported
 from syncscan.proof.fingerprint import Fingerprinting
@@ -152,6 +152,7 @@ def main() -> None:
             Path(path).write_bytes(Path(text).read_bytes())
     if order.moved:  # imports from a folder of the user's come from the one that replaces it
         sys.path[:] = [_instead(entry, order.moved) or entry for entry in sys.path]
+    unseen("syncscan.proof")
     _seed()
     if order.delayed:
         when_imported("torch", _delay_copies)

@@ -15,6 +15,7 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.program import default_name
 from syncscan.capture.script import Runner, ScriptRun
 from syncscan.capture.session import Session
+from syncscan.capture.torch_hooks import unseen
 from syncscan.watching.hooks import Busy, safely
 
 WAIT_S = 600.0
@@ -50,6 +51,7 @@ class Once(Runner):
         self._out, self._plan, self._done, self._prefix = out, plan, done, name
         self._over = threading.Event()
         self._patience = wait_s
+        unseen("syncscan.watching")
         super().__init__(self._open_session, True, say, main=False)
         self._watchdog = threading.Thread(target=self._wait, name="syncscan-once", daemon=True)
         self._watchdog.start()

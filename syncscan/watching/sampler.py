@@ -271,7 +271,7 @@ class LateSamples:
 
     def __init__(self) -> None:
         self._late = self._others = 0.0
-        self._owed, self._count = 0.0, 0
+        self._to_leave_out, self._count = 0.0, 0
 
     def left_out(self, waited: bool, others_run: bool, holding: float) -> bool:
         """Return whether a sample doesn't count, because another thread held the lock when it was due.
@@ -288,8 +288,8 @@ class LateSamples:
         unclear = self._late - self._others
         if not waited or unclear <= 0:
             return False
-        self._owed += min(1.0, max(0.0, holding - self._others) / unclear)
-        if self._owed < 1.0:
+        self._to_leave_out += min(1.0, max(0.0, holding - self._others) / unclear)
+        if self._to_leave_out < 1.0:
             return False
-        self._owed -= 1.0
+        self._to_leave_out -= 1.0
         return True

@@ -46,7 +46,7 @@ class Wanted:
 
     def variables(self) -> dict[str, str]:
         """Return the environment's variables with which a process of Python's watches itself."""
-        return with_startup({VARIABLE: json.dumps(asdict(self))})
+        return with_startup("syncscan.watching.start", VARIABLE, json.dumps(asdict(self)))
 
     def begin(self, *, lazy: bool = False, say: Callable[[str], None] = lambda sentence: None) -> Watch:
         """Begin it in this process, and return it.

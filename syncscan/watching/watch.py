@@ -139,6 +139,7 @@ class Watch:
         if self._journal is not None:
             self._write(self._first)
         Watch.running = self
+        torch_hooks.unseen("syncscan.watching")
         self._undo.callback(torch_hooks.in_child(self._forget))
         self._hook()
         self._sampler.start()

@@ -1,4 +1,4 @@
-"""Python runs this when a process of a captured command starts: it lets the environment's own one run, and looks on.
+"""Python runs this when a process of a captured command starts: the environment's own one runs, then syncscan's.
 
 The process stays as it would be without: this folder leaves the path, nothing is imported but what the program imports,
 and only when it imports torch is it looked whether it steps an optimizer.
@@ -26,8 +26,8 @@ def _others() -> None:
     spec.loader.exec_module(module)
 
 
-_BEGINS = {"SYNCSCAN_CHILD": "syncscan.capture.captured_process", "SYNCSCAN_WATCH": "syncscan.watching.start"}
-"""Variable that asks for something → module whose `begin` does it, from where it lies."""
+_BEGINS = "SYNCSCAN_BEGINS"
+"""Environment variable with the modules whose `begin` is to be called, by commas (`capture.processes.with_startup`)."""
 
 
 def _begin_with_torch(name: str) -> None:
@@ -69,6 +69,5 @@ def _load(package: str) -> None:
 try:
     _others()
 finally:  # also where the environment's own has failed, which Python then says
-    for _variable, _module in _BEGINS.items():
-        if os.environ.get(_variable):
-            _begin_with_torch(_module)
+    for _module in filter(None, os.environ.get(_BEGINS, "").split(",")):
+        _begin_with_torch(_module)
