@@ -54,8 +54,6 @@ class Proposal(msgspec.Struct, frozen=True):
     """Words of a library rule's advice: the wait is the one whose advice names them."""
     pageable: bool = False
     """Whether what it copies stays in pageable memory that is too large for the driver to stage without a wait."""
-    shown_late: bool = False
-    """Whether it shows numbers of the step before on stderr, which then differs."""
 
     __hash__ = object.__hash__
 

@@ -76,11 +76,8 @@ class Reference:
             return "nothing that it computes could be compared: what it prints or writes differs from run to run"
         return "nothing that it computes could be compared: it has no optimizer, and prints or writes no result"
 
-    def differs(self, run: RunResult, *, late: bool = False) -> str:
-        """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing.
-
-        `late` says that progress bars, on stderr, show the numbers of the step before.
-        """
+    def differs(self, run: RunResult) -> str:
+        """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing."""
         if run.failure:
             return run.failure
         if run.raised is not None and self.first.raised is None:
@@ -90,7 +87,7 @@ class Reference:
             return f"the patched program ended with exit code {run.code}" + (f": {last[0][:160]}" if last else "")
         return (
             self.printed.differs(run.printed, "the patched program prints")
-            or (not late and self.errors.differs(_without_warnings(run.errors), "the patched program writes to stderr"))
+            or self.errors.differs(_without_warnings(run.errors), "the patched program writes to stderr")
             or self.files.differs(run.written)
             or self._computes(run)
             or self._keeps(run)
@@ -193,9 +190,7 @@ class ProposalTrial:
             except SyntaxError as error:
                 return f"the patched file isn't valid Python: {error.msg}"
         run = self._runs.run(self._job(texts))
-        why = self._reference.differs(run, late=any(p.shown_late for _, p in wanted)) or self._waits(
-            wanted, edits, texts, run
-        )
+        why = self._reference.differs(run) or self._waits(wanted, edits, texts, run)
         return why or Passed(run, wanted, edits, self._not_run(wanted, edits, texts, run))
 
     def _edits(self, wanted: Iterable[tuple[str, Proposal]]) -> dict[str, list[Edit]]:

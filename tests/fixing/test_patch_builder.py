@@ -329,24 +329,3 @@ def test_a_large_copy_from_pageable_memory_counts_as_a_wait() -> None:
     assert small.waits_after == small.waits_before - 4
     assert not small.notes
     assert "pin the memory" in at(fixed(copies.format(1 << 20)), 3).why
-
-
-BAR = (
-    "import sys\n"
-    "class Bar:\n    def set_postfix(self, loss):\n        print(f'{loss:.4f}', file=sys.stderr)\nbar = Bar()\n"
-    "for loss in losses:\n    bar.set_postfix(loss=loss.item())\nprint(torch.stack(losses).sum().item())\n"
-)
-
-
-def test_a_bar_that_lags_is_no_difference() -> None:
-    """With --unsafe it shows the number of the step before."""
-    assert [fix.rewrite for fix in fixed(HEAD + BAR, unsafe=True).applied] == ["late-read"]
-    assert not fixed(HEAD + BAR).applied
-
-
-def test_a_late_read_that_races_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the event's word the host may read memory that isn't filled yet."""
-    monkeypatch.setattr("syncscan.fixing.rewrites.rarer_reads.READY", "$late is not None")
-    fix = at(fixed(HEAD + BAR, unsafe=True), 9)
-    assert not fix.applied
-    assert fix.how.startswith("tried and dropped: the patched program races")

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, expressions
-from syncscan.fixing.edits import Draft, template
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.deferred_values import Stuck
-from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites, stands_first
+from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
@@ -155,43 +155,6 @@ def _is_conditional(file: File, node: ast.AST, read: ast.expr) -> bool:
     """Return whether a node is under a condition in the loop of a read."""
     loops = file.loops_of(read)
     return bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in file.ancestors(node))
-
-
-READY = "$late is not None and $late[1].query()"
-"""The condition under which the copy of the step before may be read."""
-LAGS = "the bar lags by one step, and the program needs a GPU"
-_BARS = frozenset("set_postfix set_postfix_str set_description set_description_str".split())
-
-
-@rewrite
-def late_read(file: File) -> Answers:
-    reads = sites(file)
-    for site in reads:
-        statement = file.statement_of(site.node)
-        loops = file.loops_of(statement)
-        alone = [other for other in reads if file.statement_of(other.node) is statement] == [site]
-        if loops and alone and site.count >= FEWEST and is_read_as_it_is(site) and _is_shown(file, site, statement):
-            yield _shown_late(file, site, statement, loops[-1])
-
-
-def _is_shown(file: File, site: NumberRead, statement: ast.stmt) -> bool:
-    """Return whether a statement on a line of its own only shows the number in a progress bar."""
-    call = matched("$bar.$shows(...)", statement.value) if isinstance(statement, ast.Expr) else None
-    whole = statement.lineno == statement.end_lineno and expressions.stands_alone(file, statement)
-    shows = call is not None and call.shows in _BARS
-    return shows and whole and expressions.is_pure(file, site.of) and stands_first(file, site.node)
-
-
-def _shown_late(file: File, site: NumberRead, statement: ast.stmt, loop: Loop) -> Proposal:
-    late, draft = file.fresh("late"), Draft(file.text)
-    under = f"{file.text.line_end}{file.text.indent(statement)}    "
-    copied = template('$late = $x.detach().to("cpu", non_blocking=True), torch.cuda.Event()', late=late, x=site.of)
-    draft.put_before(loop, f"{late} = None")
-    draft.replace(statement, template(f"if {READY}:$under$show", late=late, under=under, show=statement))
-    draft.replace(site.node, f"{late}[0].item()")
-    draft.put_behind(statement, copied, f"{late}[1].record()")
-    change, waits = "show the number one step later, copied without a wait", file.own_waits(site.node)
-    return Proposal(node=site.node, draft=draft, change=change, waits=waits, why=LAGS, shown_late=True)
 
 
 TAKES_MEMORY = "all of them take device memory until the loop ends"

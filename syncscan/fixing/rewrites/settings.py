@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, Edit
@@ -11,7 +10,6 @@ from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.source.code_pattern import matched
 from syncscan.source.names import argument, called
 
 NON_BLOCKING = "DataLoaderConfiguration(non_blocking=True)"
@@ -102,53 +100,6 @@ def _configuration(file: File, accelerator: ast.Call, draft: Draft) -> str:
 def _without_wait(file: File, node: ast.AST, draft: Draft, words: str) -> Proposal:
     change, waits = f"copy batches without waiting, by {words}", file.waits_for(node, NON_BLOCKING)
     return Proposal(node=node, draft=draft, change=change, waits=waits, setting=NON_BLOCKING)
-
-
-FILTER = "logging_nan_inf_filter=False"
-BAR = "prog_bar=False"
-"""Settings as they are written, and as the rules' advice names them."""
-_LOG = "$module.log(..., prog_bar=$shown) | $module.log_dict(..., prog_bar=$shown)"
-
-
-@rewrite
-def library_settings(file: File) -> Answers:
-    yield from _of_filter(file)
-    yield from _of_bar(file)
-
-
-def _of_filter(file: File) -> Iterator[Proposal]:
-    """Yield the proposals for the Trainer of transformers, which asks whether each loss is finite."""
-    arguments = expressions.only(file, "transformers.training_args")
-    takes = arguments is not None and expressions.takes(arguments, FILTER.partition("=")[0])
-    if arguments is None or not takes or not expressions.is_path(arguments.func):
-        return
-    for node in file.waiting_for(FILTER):
-        draft = Draft(file.text)
-        draft.replace(arguments, with_argument(file.text, arguments, FILTER))
-        change, why = f"turn off the filter with {FILTER}", "a loss that is NaN or infinite appears in the log"
-        yield _with_setting(file, node, draft, FILTER, change, why)
-
-
-def _of_bar(file: File) -> Iterator[Proposal]:
-    """Yield the proposals for values that Lightning reads for a bar that isn't drawn."""
-    trainer = expressions.only(file, "lightning.pytorch.trainer.", "pytorch_lightning.trainer.")
-    if not matched("$trainer(..., enable_progress_bar=False)", trainer) or file.attributes("progress_bar_metrics"):
-        return
-    logging = (matched(_LOG, node) for node in file.nodes)
-    logs = [call.shown for call in logging if call and matched("True", call.shown)]
-    for node in file.waiting_for(BAR) if logs else ():
-        draft = Draft(file.text)
-        for shown in logs:
-            draft.replace(shown, "False")
-        change, why = f"log with {BAR}, as the Trainer draws no bar", "trainer.progress_bar_metrics lacks the value"
-        yield _with_setting(file, node, draft, BAR, change, why, rule="lightning")
-
-
-def _with_setting(
-    file: File, node: ast.AST, draft: Draft, setting: str, change: str, why: str, rule: str = ""
-) -> Proposal:
-    waits = file.waits_for(node, setting)
-    return Proposal(node=node, draft=draft, rule=rule, change=change, waits=waits, why=why, setting=setting)
 
 
 RAISES_LATER = "an invalid argument raises later, or never"
