@@ -34,12 +34,13 @@ def row(rule: str, bad: str, good: str, folder: Path = RECORDED) -> str:
     """One pair as a row: the unprofiled step with the habit, the projection with its range, the step without."""
     analysis, without = (api.analyze(folder / f"{name}.pt.trace.json.gz") for name in (bad, good))
     (habit,) = (h for h in analysis.habits if h.rule == rule)
-    step, gain = analysis.step.unprofiled_us, habit.gain
+    step = analysis.step.unprofiled_us
     assert step is not None
-    assert gain is not None
-    low, high = gain.range_us
-    bound = "at best " if gain.basis is Basis.UPPER_BOUND else ""
-    predicted = f"{bound}{duration(step - gain.recoverable_us)} ({duration(step - high)} to {duration(step - low)})"
+    assert habit.recoverable_us is not None
+    assert habit.recoverable_range_us is not None
+    low, high = habit.recoverable_range_us
+    bound = "at best " if habit.basis is Basis.UPPER_BOUND else ""
+    predicted = f"{bound}{duration(step - habit.recoverable_us)} ({duration(step - high)} to {duration(step - low)})"
     return f"| `{rule}` | `{bad}` | {duration(step)} | {predicted} | {duration(without.step.unprofiled_us or 0.0)} |"
 
 

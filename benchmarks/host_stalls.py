@@ -503,12 +503,12 @@ def table(folder: Path) -> None:
         analysis = api.analyze(folder / f"{name}.json.gz")
         step_us = analysis.step.unprofiled_us or analysis.step.observed_us
         measured = 1 - times["fixed"] / times["habit"]
-        gains = [h.gain for h in analysis.habits if h.rule == PROGRAMS[name].rule and h.gain]
+        gains = [h for h in analysis.habits if h.rule == PROGRAMS[name].rule and h.basis]
         text, basis, inside = "not said", "", ""
         if gains:
-            low, high = (sum(g.range_us[k] for g in gains) / step_us for k in (0, 1))
-            text = f"{sum(g.recoverable_us for g in gains) / step_us:.1%} ({low:.1%} to {high:.1%})"
-            basis, inside = gains[0].basis.value, "yes" if low <= measured <= high else "NO"
+            low, high = (sum((g.recoverable_range_us or (0.0, 0.0))[k] for g in gains) / step_us for k in (0, 1))
+            text = f"{sum(g.recoverable_us or 0.0 for g in gains) / step_us:.1%} ({low:.1%} to {high:.1%})"
+            basis, inside = gains[0].basis.value if gains[0].basis else "", "yes" if low <= measured <= high else "NO"
         bound = analysis.step.bound.value
         print(f"| `{name}` | {step_us / 1e3:.2f} | {bound} | {text} | {basis} | {measured:.1%} | {inside} |")
 

@@ -357,9 +357,9 @@ def table(folder: Path) -> None:
         unprofiled = (analysis.step.unprofiled_us or analysis.step.observed_us) / 1e3
         text = "not said"
         for habit in analysis.habits:
-            if habit.rule == "launch-bound" and habit.gain:
-                low, high = (unprofiled - us / 1e3 for us in reversed(habit.gain.range_us))
-                text = f"{unprofiled - habit.gain.recoverable_us / 1e3:.2f} ({low:.2f} to {high:.2f})"
+            if habit.rule == "launch-bound" and habit.recoverable_us is not None and habit.recoverable_range_us:
+                low, high = (unprofiled - us / 1e3 for us in reversed(habit.recoverable_range_us))
+                text = f"{unprofiled - habit.recoverable_us / 1e3:.2f} ({low:.2f} to {high:.2f})"
         scale = unprofiled / times["eager"]
         measured = ", ".join(f"{variant} {ms * scale:.2f}" for variant, ms in times.items() if variant != "eager")
         print(f"| `{name}` | {unprofiled:.2f} | {text} | {measured} |")

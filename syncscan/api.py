@@ -151,7 +151,7 @@ def analyze_trace(
         habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
     )
     if not integrity.verdict:
-        habits_found = tuple(h for h in habits_found if h.gain is None)  # costs of the others are unknown then
+        habits_found = tuple(h for h in habits_found if h.basis is None)  # costs of the others are unknown then
     habits_found = whatif.project_habits(projector, habits_found)
     over("habits")
     both = whatif.together(projector, gains.findings, habits_found)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.habits.rules import RULES
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.habit import Basis, Habit, HabitGain
+from syncscan.model.habit import Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
@@ -39,12 +39,11 @@ def find(
 
 def bounded(habit: Habit, period_us: float) -> Habit:
     """Return the habit with a severity, and with its measured cost as upper bound of the gain if it has no gain."""
-    if habit.gain is not None:
-        return replace(habit, severity=habit.gain.severity(period_us))
+    if habit.basis is not None:
+        return habit
     if habit.cost_us is None:
         return replace(habit, severity=Severity.MEDIUM)
-    gain = HabitGain(habit.cost_us, (0.0, habit.cost_us), Basis.UPPER_BOUND)
-    return replace(habit, gain=gain, severity=gain.severity(period_us))
+    return habit.gaining_at_most(habit.cost_us, period_us)
 
 
 PREAMBLE = """\

@@ -15,11 +15,12 @@ from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.caching import Caching
 from syncscan.model.finding import Confidence, Finding, short_id
-from syncscan.model.habit import Advice, Change, Habit
+from syncscan.model.habit import Area, Change, Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.interval import Cover, Interval, ThreadInterval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import NONE, Category, Trace
+from syncscan.rules.pages import habit_page
 
 _NO_ROWS = np.zeros(0, np.int64)
 NOTABLE = 0.01
@@ -240,19 +241,30 @@ class Context(Caching, frozen=True):
 
     def habit(
         self,
-        advice: Advice,
+        rule: str,
         rows: Sequence[int],
         cost_us: float | None,
         evidence: Sequence[str],
         changes: Sequence[Change] = (),
         confidence: Confidence = Confidence.HIGH,
+        variant: str = "",
     ) -> Habit:
-        """Return a habit at these host slices; its id is stable, from its rule and the first slice's place."""
+        """Return a habit at these host slices, with a variant of its page's texts.
+
+        Its id is stable: from its rule and the first slice's place, or the variant.
+        """
+        page = habit_page(rule)
         scope = self.scope(rows[0]) if rows else ()
         op = self.op(rows[0]) if rows else ""
         return Habit(
-            id=f"{advice.rule}-{short_id((advice.rule, scope, op))}",
-            advice=advice,
+            id=f"{rule}-{short_id((rule, variant) if variant else (rule, scope, op))}",
+            rule=rule,
+            area=Area(page.cause),
+            title=page.titles[variant],
+            why=page.why,
+            fix=page.fixes[variant],
+            when_fine=page.when_fine,
+            do=page.dos[variant],
             confidence=confidence,
             scope=scope,
             op=op,

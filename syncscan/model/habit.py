@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.model.finding import Confidence, Phase, Severity, Source
 from syncscan.model.interval import ThreadInterval
+from syncscan.model.json_text import Range, about
 
 
 class Area(str, enum.Enum):
@@ -65,34 +67,6 @@ class SampledTime(msgspec.Struct, frozen=True):
     """The program's line that leads to most of it, as `train.py:12`; empty where none does."""
 
 
-class HabitGain(msgspec.Struct, frozen=True):
-    """How much shorter a step would be without a habit, µs, and the basis of that number."""
-
-    recoverable_us: float
-    range_us: tuple[float, float]
-    basis: Basis
-
-    def severity(self, step_us: float) -> Severity:
-        """Return the severity by share of the step: high from 5 %, medium from 1 %; upper bounds are never high."""
-        share = self.recoverable_us / step_us if step_us else 0.0
-        severity = Severity.of_share(share)
-        bound = self.basis is Basis.UPPER_BOUND
-        return Severity.MEDIUM if bound and severity is Severity.HIGH else severity
-
-
-class Advice(msgspec.Struct, frozen=True):
-    """Texts of a habit's rule, the same for every trace."""
-
-    rule: str
-    area: Area
-    title: str
-    why: str
-    fix: str
-    when_fine: str
-    do: str
-    """The fix in one imperative line."""
-
-
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """Something between launches of one step that prevents one CUDA graph from holding those before and after it."""
 
@@ -106,45 +80,54 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
     """Pause of launches, µs per step as recorded."""
 
 
-class Habit(msgspec.Struct, frozen=True):
-    """A habit of a program, with the numeric evidence. Times are means per step in µs.
-
-    `cost_us` is measured: the time that the habit takes, which its gain can't exceed; None where it distorts a
-    measurement instead of taking time. `changes` are possible effects of removing it: the likely one first, then the
-    largest and the smallest usual one.
-    """
+class HabitFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause of a slow step that isn't a sync."""
 
     id: str
-    advice: Advice
+    rule: str
+    area: Area
+    severity: Severity
     confidence: Confidence
     scope: tuple[str, ...]
     op: str
     per_step: float
-    evidence: tuple[str, ...]
-    cost_us: float | None
-    changes: tuple[Change, ...] = ()
-    gain: HabitGain | None = None
+    evidence: Annotated[tuple[str, ...], about("numeric evidence")]
+    splits: Annotated[tuple[Split, ...], about("what separates the graphs")]
+    cost_us: Annotated[float | None, about("measured")]
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    basis: Annotated[Basis | None, about("basis of the gain")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+class Habit(HabitFacts, frozen=True, kw_only=True):
+    """A habit of a program; times are means per step in µs.
+
+    JSON writes all fields above. `cost_us` is the time that the habit takes, which its gain can't exceed; None where it
+    distorts a measurement instead of taking time. The gain is None where it is unknown.
+    """
+
     severity: Severity = Severity.LOW
     splits: tuple[Split, ...] = ()
-    """For launches: what prevents one graph for the whole step, most frequent first."""
+    recoverable_us: float | None = None
+    recoverable_range_us: tuple[float, float] | None = None
+    basis: Basis | None = None
+    do: str
+    """The fix in one imperative line."""
+    changes: tuple[Change, ...] = ()
+    """Possible effects of removing it: the likely one first, then the largest and the smallest usual one."""
     sampled: SampledTime | None = None
     """For habits that only samples show: their time by phase; None where the trace shows the place."""
 
-    @property
-    def rule(self) -> str:
-        """Id of its rule."""
-        return self.advice.rule
+    def gaining(self, us: float, range_us: tuple[float, float], basis: Basis, step_us: float) -> Habit:
+        """Return it with this gain, and the severity of its share of the step: upper bounds are never high."""
+        severity = Severity.of_share(us / step_us if step_us else 0.0)
+        if basis is Basis.UPPER_BOUND and severity is Severity.HIGH:
+            severity = Severity.MEDIUM
+        return replace(self, recoverable_us=us, recoverable_range_us=range_us, basis=basis, severity=severity)
 
-    @property
-    def recoverable_us(self) -> float | None:
-        """How much shorter the step would be; None where the gain is unknown."""
-        return self.gain.recoverable_us if self.gain else None
-
-    @property
-    def recoverable_range_us(self) -> tuple[float, float] | None:
-        return self.gain.range_us if self.gain else None
-
-    @property
-    def basis(self) -> Basis | None:
-        """Basis of the gain."""
-        return self.gain.basis if self.gain else None
+    def gaining_at_most(self, us: float, step_us: float) -> Habit:
+        return self.gaining(us, (0.0, us), Basis.UPPER_BOUND, step_us)

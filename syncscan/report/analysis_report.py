@@ -154,7 +154,7 @@ def _ranked(analysis: Analysis, entries: Sequence[FindingText | HabitText]) -> I
 
 def _row(entry: FindingText | HabitText, costed: bool) -> tuple[Words | Stacked, ...]:
     if isinstance(entry, HabitText):
-        title, saves, waits, details = entry.of.advice.title, entry.saves, "", [entry.where, entry.doubt]
+        title, saves, waits, details = entry.of.title, entry.saves, "", [entry.where, entry.doubt]
     else:
         title = entry.of.title
         saves = f"{entry.saves} ({entry.share})" if entry.share else entry.saves
@@ -223,7 +223,7 @@ def _habit(habit: HabitText) -> Iterator[Block]:
     of = habit.of
     place = (" (", code(habit.where), ")") if habit.where else ()
     saves = f"{habit.saves}, {habit.doubt}" if habit.doubt else habit.saves
-    yield Heading((strong(of.advice.title), *place, f": {saves} (", code(of.id), f", {of.severity.value})"), 3)
+    yield Heading((strong(of.title), *place, f": {saves} (", code(of.id), f", {of.severity.value})"), 3)
     yield facts(story.habit_facts(of))
 
 

@@ -42,10 +42,10 @@ def render(analysis: Analysis, finding: Finding) -> str:
 
 def of_habit(analysis: Analysis, habit: Habit) -> Iterator[Block]:
     text = habit_text(habit, replayed(analysis.step))
-    title = habit.advice.title
+    title = habit.title
     yield Sentence(strong(f"{title} ({text.where})" if text.where else title))
     yield facts(_facts_of_habit(analysis, habit, text))
-    yield from _texts(why=habit.advice.why, fix=habit.advice.fix, fine=habit.advice.when_fine)
+    yield from _texts(why=habit.why, fix=habit.fix, fine=habit.when_fine)
     how = [_HOW[habit.basis]] if habit.basis else []
     yield Sentence(
         (*_recorded(analysis), ". ", " ".join([*how, *_unprofiled(analysis), "Habit "]), code(habit.id), "."), "dim"

@@ -240,7 +240,7 @@ def _of_syncs(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
 
 def _other_limit(analysis: Analysis, first: ListedChange) -> str:
     """Return what else limits a step in which no sync surely costs anything: what its first change is about."""
-    area = next(h.advice.area for h in analysis.habits if h.id == first.habit)
+    area = next(h.area for h in analysis.habits if h.id == first.habit)
     if area is Area.INPUT:
         return "the input: the host waits for the DataLoader"
     if area is Area.HOST or first.rule == LAUNCHES:
@@ -252,7 +252,7 @@ def _of_host(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hotte
     if hottest:
         what = "line" if hottest.is_line else "op"
         return f"The host is the limit: one {what} takes {hottest.share:.0%} of the step."
-    areas = {h.id: h.advice.area for h in analysis.habits}
+    areas = {h.id: h.area for h in analysis.habits}
     loads = any(areas.get(change.habit) is Area.INPUT for change in changes)
     return f"The host is the limit: the device waits for launches{', the host for input' if loads else ''}."
 

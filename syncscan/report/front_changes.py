@@ -154,8 +154,8 @@ class _Changes:
         if habit is None:
             return bound is Bound.SYNC or (bound is Bound.HOST and bool(remedy.launches))
         if bound is Bound.INPUT:
-            return habit.advice.area is Area.INPUT
-        return bound in (Bound.HOST, Bound.DEVICE) and habit.advice.area in _AREAS[bound]
+            return habit.area is Area.INPUT
+        return bound in (Bound.HOST, Bound.DEVICE) and habit.area in _AREAS[bound]
 
     def _contains(self, other: Remedy, remedy: Remedy) -> bool:
         """Return whether a change that is listed already does all that this one does."""
@@ -172,7 +172,7 @@ class _Changes:
         takes, between = time_and_range(us, (low, high), self.base)
         gain = max(0.0, before - us)
         least = remedy.range_us[0] / remedy.alone_us if remedy.alone_us else 0.0
-        advice = habit.advice.do if habit else members[0].do
+        advice = habit.do if habit else members[0].do
         if remedy.launches:
             compiled = f'torch.compile(model, mode="{remedy.launches}").'
             advice = f"{advice.removesuffix('.')}; {compiled}"

@@ -112,7 +112,7 @@ def place_of_habit(analysis: Analysis, habit: Habit) -> str:
     sampled = analysis.host_time.sampled
     if habit.rule == "launch-bound":
         return _network(analysis)
-    about = habit_page(habit.rule).subject or habit.advice.title
+    about = habit_page(habit.rule).subject or habit.title
     line = _line_of_habit(habit, sampled)
     if line:
         return f"{line}{_about(line, about)}"

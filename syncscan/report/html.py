@@ -333,7 +333,7 @@ def _habit(habit: HabitText, number: int) -> dict[str, Any]:
         "id": f"h{number}",
         "kind": "habit",
         "severity": habit.of.severity.value,
-        "title": shown(habit.of.advice.title, 160),
+        "title": shown(habit.of.title, 160),
         "place": shown(habit.where, 120),
         "saves": habit.saves,
         "cost": habit.doubt,

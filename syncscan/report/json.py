@@ -11,7 +11,7 @@ from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import PhaseSummary, earlier_work, later_work, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, FindingFacts
-from syncscan.model.habit import Basis
+from syncscan.model.habit import Basis, HabitFacts
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
 from syncscan.model.json_text import Document, Range, about, indented, written
 from syncscan.model.likeness import Likeness
@@ -27,11 +27,7 @@ from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
 from syncscan.report.compile_breaks import CompileDocument, compile_document
 from syncscan.report.dry_run import sizes
-from syncscan.report.finding_json import (
-    HabitDocument,
-    finding_document,
-    habit_document,
-)
+from syncscan.report.finding_json import finding_document
 from syncscan.report.front import front_of
 from syncscan.report.phrases import whereabouts
 from syncscan.report.program_run import analyses_of, gain_share, sentence, verdict_of
@@ -219,7 +215,7 @@ class AnalysisDocument(Document, frozen=True):
     findings: Annotated[tuple[FindingFacts, ...], about("sorted by saving, then by wait")]
     races: Annotated[tuple[Race, ...], about("races found by a dry run: unordered uses of the same memory")]
     groups: tuple[RemovalGroup, ...]
-    habits: tuple[HabitDocument, ...]
+    habits: tuple[HabitFacts, ...]
     host: HostDocument | None
     run: Annotated[RunDocument | None, about("None unless capture watched the run")]
     kernels: Annotated[tuple[KernelShare, ...], about("at most five, the longest first")]
@@ -257,7 +253,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         findings=tuple(finding_document(f, analysis) for f in shown.findings),
         races=analysis.races,
         groups=analysis.groups,
-        habits=tuple(habit_document(h) for h in shown.habits),
+        habits=tuple(written(HabitFacts, h) for h in shown.habits),
         host=_host(analysis.host_time),
         run=_run(analysis),
         kernels=kernels.shares(analysis),

@@ -75,7 +75,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
     members = [findings[id] for id in remedy.findings]
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
     more = f", and {len(members) - 1} more, removed together" if len(members) > 1 else ""
-    fixes = [habit.advice.fix] if habit else [f.fix for f in members]
+    fixes = [habit.fix] if habit else [f.fix for f in members]
     if remedy.launches and analysis.states:
         more = ""
         fixes = [*fixes[:1], f'Then torch.compile(model, mode="{remedy.launches}").']

@@ -150,15 +150,11 @@ def habit_texts(analysis: Analysis) -> tuple[HabitText, ...]:
 
 
 def habit_text(habit: Habit, step_us: float) -> HabitText:
-    gain = habit.gain
-    if gain is None:
+    gain_us, range_us, basis = habit.recoverable_us, habit.recoverable_range_us, habit.basis
+    if gain_us is None or range_us is None or basis is None:
         return HabitText(of=habit, saves="distorts the measurement", doubt="")
-    bound = gain.basis is Basis.UPPER_BOUND
-    return HabitText(
-        of=habit,
-        saves=figure(gain.recoverable_us, gain.basis, step_us, gain.range_us),
-        doubt="not projected" if bound else spread(gain.range_us, step_us),
-    )
+    doubt = "not projected" if basis is Basis.UPPER_BOUND else spread(range_us, step_us)
+    return HabitText(of=habit, saves=figure(gain_us, basis, step_us, range_us), doubt=doubt)
 
 
 def habit_facts(habit: Habit) -> list[tuple[str, str]]:
@@ -166,9 +162,9 @@ def habit_facts(habit: Habit) -> list[tuple[str, str]]:
         ("rule", f"{habit.rule}, confidence {habit.confidence.value}"),
         ("evidence", "; ".join(habit.evidence)),
         *graphs(habit),
-        ("why", habit.advice.why),
-        ("fix", habit.advice.fix),
-        ("fine", habit.advice.when_fine),
+        ("why", habit.why),
+        ("fix", habit.fix),
+        ("fine", habit.when_fine),
     ]
 
 

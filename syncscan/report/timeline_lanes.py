@@ -225,7 +225,7 @@ def pauses(analysis: Analysis) -> Iterator[tuple[Habit, tuple[ThreadInterval, ..
     """Yield each replayed habit whose likely change takes notable intervals out of host threads, with these."""
     least = NOTABLE * replayed(analysis.step) * 1e3
     for habit in analysis.habits:
-        if habit.gain is None or habit.gain.basis is not Basis.REPLAY or not habit.changes:
+        if habit.basis is not Basis.REPLAY or not habit.changes:
             continue
         long = tuple(i for i in habit.changes[0].host if i.end - i.begin >= least)
         if long:
@@ -244,7 +244,7 @@ def habit_lanes(
     for habit, intervals in pauses(analysis):
         in_view = [i for i in intervals if i.track in slices and i.begin >= origin]
         if in_view:
-            number = book.add(habit.advice.title, len(in_view))
+            number = book.add(habit.title, len(in_view))
             habits[number] = habit.id
         for track, begin, end in in_view:
             slices[track].append((begin - origin, end - origin, number))

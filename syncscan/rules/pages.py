@@ -15,7 +15,7 @@ import msgspec
 from syncscan.errors import UsageError
 from syncscan.model import race
 from syncscan.model.finding import Cause
-from syncscan.model.habit import Advice, Area
+from syncscan.model.habit import Area
 from syncscan.model.race import RaceKind
 
 
@@ -127,14 +127,6 @@ def habit_page(id: str) -> RuleDoc:
         when_fine=_plain(sections[WHEN_FINE]),
         subject=header.get("subject", ""),
     )
-
-
-@cache
-def advice_of(habit: str, variant: str = "") -> Advice:
-    """Return the texts of a habit's page in the form in which a report shows them."""
-    page = habit_page(habit)
-    title, fix, do = page.titles[variant], page.fixes[variant], page.dos[variant]
-    return Advice(page.id, Area(page.cause), title, page.why, fix, page.when_fine, do)
 
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from syncscan.model.habit import Basis, Change, Habit, HabitGain
+from syncscan.model.habit import Basis, Habit
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
@@ -26,40 +24,36 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
     step = projector.calibrated()
     if not step.before.period:
         return tuple(habits)
-    observed_us, least = step.calibration.observed_ns / 1e3, REPEATABILITY * step.before.period * step.unit
-    gained = []
-    for habit in habits:
-        gain = _gain(projector, step, habit.changes, habit.cost_us) if habit.changes else habit.gain
-        severity = gain.severity(observed_us) if habit.changes and gain else habit.severity
-        gained.append(replace(habit, gain=gain, severity=severity))
-    measurable = [h for h in gained if h.gain is None or h.gain.recoverable_us >= least]
-    return tuple(sorted(measurable, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
+    least = REPEATABILITY * step.before.period * step.unit
+    gained = [_gaining(projector, step, habit) if habit.changes else habit for habit in habits]
+    measurable = [h for h in gained if h.recoverable_us is None or h.recoverable_us >= least]
+    return tuple(sorted(measurable, key=by_gain))
 
 
-def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change], cost_us: float | None) -> HabitGain:
-    """Return the gain of these changes: the likely one, with the most and with the least saved.
+def by_gain(habit: Habit) -> tuple[float, str]:
+    """Order habits by their gain, the largest first."""
+    return -(habit.recoverable_us or 0.0), habit.id
+
+
+def _gaining(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
+    """Return the habit with the gain of its changes: the likely one, with the most and with the least saved.
 
     If no replay takes the step's time, at most the measured cost and all that the recording doesn't explain.
     """
-    unexplained_us = _unexplained_us(step)
-    base = step.before.period * step.unit
+    unexplained_us, observed_us = _unexplained_us(step), step.calibration.observed_ns / 1e3
+    base, cost_us = step.before.period * step.unit, habit.cost_us
     if unexplained_us is not None:
-        base = step.calibration.observed_ns / 1e3
-        most = _within((cost_us or 0.0) + unexplained_us, base)
-        return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
+        return habit.gaining_at_most(_within((cost_us or 0.0) + unexplained_us, observed_us), observed_us)
     savings = []
-    for change in changes:
+    for change in habit.changes:
         saved = max(0.0, step.before.period - projector.then(frozenset(), change)) * step.unit
         savings.append(saved / min(1.0, step.replay.scale) if change.unstretched else saved)
-    if changes[0].calls and cost_us is not None:
+    if habit.changes[0].calls and cost_us is not None:
         savings = [min(s, cost_us) for s in savings]
     slack = REPEATABILITY * base + MODEL * max(savings[0], 0.0)
     low, high = min(savings) - slack, max(savings) + min(slack, SURE * (base - max(savings)))
-    return HabitGain(
-        recoverable_us=_within(savings[0], base),
-        range_us=(_within(low, base), _within(high, base)),
-        basis=Basis.REPLAY,
-    )
+    range_us = _within(low, base), _within(high, base)
+    return habit.gaining(_within(savings[0], base), range_us, Basis.REPLAY, observed_us)
 
 
 def _unexplained_us(step: CalibratedStep) -> float | None:

@@ -110,15 +110,15 @@ def _pair(
 
 def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
     for habit in habits:
-        if habit.gain is None or (habit.gain.basis is Basis.REPLAY and not habit.gain.recoverable_us):
+        if habit.basis is None or (habit.basis is Basis.REPLAY and not habit.recoverable_us):
             continue
         remedy = Remedy(
             habit=habit.id,
-            what=habit.advice.title,
-            alone_us=habit.gain.recoverable_us,
-            range_us=habit.gain.range_us,
+            what=habit.title,
+            alone_us=habit.recoverable_us or 0.0,
+            range_us=habit.recoverable_range_us or (0.0, 0.0),
             after_us=None,
-            basis=habit.gain.basis,
+            basis=habit.basis,
             confidence=habit.confidence,
         )
         yield _Candidate(remedy, change=habit.changes[0] if habit.changes else NO_CHANGE)

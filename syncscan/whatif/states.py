@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syncscan.facts.device_work import share_in_all_steps
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
-from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain
+from syncscan.model.habit import Area, Basis, Change, Habit
 from syncscan.model.projection import Projection
 from syncscan.model.states import (
     COMPILE,
@@ -29,6 +29,7 @@ from syncscan.model.states import (
 )
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.compile_changes import Launching
+from syncscan.whatif.habit_gains import by_gain
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.projector import Projector
 
@@ -63,7 +64,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     held = _worth(projector) and not _stalled(projector, habits)
     obstacles = projector.obstacles if held or any(h.rule == RULE for h in habits) else ()
     if not held:
-        bounds = tuple(h if h.rule != RULE else _at_most(h, obstacles) for h in habits)
+        bounds = tuple(h if h.rule != RULE else _at_most(projector, h, obstacles) for h in habits)
         return Together(tuple(findings), bounds, None, Change(), obstacles)
     program = [f for f in findings if not f.intended]
     joint = projector.joint(_best(obstacles, removed=True))
@@ -75,9 +76,9 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     least = joint.likely_us(program) if weighed else 0.0
     costed_findings = tuple(_once_compiled(joint, f, program, least) if f.id in weighed else f for f in findings)
     reached_habits = [_as_reached(projector, h, states, obstacles) if h.rule == RULE else h for h in habits]
-    listed_habits = [h for h in reached_habits if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
-    ordered = sorted(listed_habits, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
-    return Together(costed_findings, tuple(ordered), states, joint.change(breaking), obstacles)
+    listed_habits = [h for h in reached_habits if h.rule != RULE or states.pair or h.recoverable_us]
+    ordered = tuple(sorted(listed_habits, key=by_gain))
+    return Together(costed_findings, ordered, states, joint.change(breaking), obstacles)
 
 
 def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:
@@ -86,17 +87,17 @@ def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:
     return next((way for way in (REDUCE_OVERHEAD, COMPILE) if way not in unavailable), EAGER)
 
 
-def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
+def _at_most(projector: Projector, habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
     """Return the habit of launches with their time as an upper bound; with no gain where no way to save it is left."""
     if obstacles:
         fix = " ".join([in_words(obstacles), *dict.fromkeys(obstacle.fix for obstacle in obstacles)])
-        habit = replace(habit, advice=replace(habit.advice, fix=fix))
-    if habit.gain is None:
+        habit = replace(habit, fix=fix)
+    if habit.recoverable_us is None or habit.recoverable_range_us is None:
         return habit
     if _best(obstacles, removed=True) == EAGER:
-        return replace(habit, gain=None)
-    bound = max(habit.gain.recoverable_us, habit.gain.range_us[1])
-    return replace(habit, gain=HabitGain(bound, (0.0, bound), Basis.UPPER_BOUND))
+        return replace(habit, recoverable_us=None, recoverable_range_us=None, basis=None)
+    step_us = projector.unprofiled_us or projector.observed_ns / 1e3
+    return habit.gaining_at_most(max(habit.recoverable_us, habit.recoverable_range_us[1]), step_us)
 
 
 def _worth(projector: Projector) -> bool:
@@ -118,7 +119,7 @@ def _stalled(projector: Projector, habits: Sequence[Habit]) -> bool:
     That goes first, and an op that launches can't be measured beside it.
     """
     step = projector.calibrated()
-    gains = [h.gain.recoverable_us for h in habits if h.gain and h.advice.area in (Area.HOST, Area.INPUT)]
+    gains = [h.recoverable_us or 0.0 for h in habits if h.area in (Area.HOST, Area.INPUT)]
     return max(gains, default=0.0) >= STALLED * step.before.period * step.unit
 
 
@@ -165,7 +166,7 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     launches take is an upper bound.
     """
     if standing(obstacles, removed=True):
-        return _at_most(habit, obstacles)
+        return _at_most(projector, habit, obstacles)
     parted = habit.splits or any(not f.intended and f.per_step >= 1.0 for f in projector.findings)
     best = _best(obstacles, removed=False)
     ways = [best] if parted or best != REDUCE_OVERHEAD else [GRAPH, best]
@@ -176,7 +177,6 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
         p, limit = projector.joint(way).projection([]), most if way == GRAPH else base
         gains.append([min(max(0.0, us), limit) for us in (p.saving_us, *p.saving_range_us)])
     likely, low, high = zip(*gains, strict=True)
-    gain = HabitGain(likely[0], (min(low), max(high)), Basis.REPLAY)
-    if gain.recoverable_us < REPEATABILITY * base:
-        gain = replace(gain, recoverable_us=0.0)
-    return replace(habit, gain=gain, changes=(projector.joint(ways[0]).change([]),), severity=gain.severity(base))
+    gain = likely[0] if likely[0] >= REPEATABILITY * base else 0.0
+    habit = replace(habit, changes=(projector.joint(ways[0]).change([]),))
+    return habit.gaining(gain, (min(low), max(high)), Basis.REPLAY, base)

@@ -6,9 +6,9 @@ import pytest
 
 from syncscan.api import analyze_trace
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.habit import Basis, HabitGain
 from syncscan.model.step import Bound, StepSummary
 from tests.builder import TraceBuilder
+from tests.report.example import LAUNCHES
 
 
 def step(t: TraceBuilder) -> StepSummary:
@@ -125,7 +125,7 @@ def test_a_severity_is_the_share_of_the_step_that_would_be_gained(share: float, 
 @pytest.mark.parametrize(("share", "severity"), [(0.2, "medium"), (0.011, "medium"), (0.009, "low")])
 def test_an_upper_bound_is_never_severe(share: float, severity: str) -> None:
     """The most that a habit can save is no promise."""
-    assert HabitGain(1000 * share, (0.0, 1000 * share), Basis.UPPER_BOUND).severity(1000) is Severity(severity)
+    assert LAUNCHES.gaining_at_most(1000 * share, 1000).severity is Severity(severity)
 
 
 @pytest.mark.parametrize(

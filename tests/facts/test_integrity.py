@@ -297,7 +297,7 @@ def test_nothing_is_projected_from_a_trace_that_lacks_too_much() -> None:
         t.call("cudaLaunchKernel", 300 + k, 300 + k)
     analysis = analyze_trace(t.trace())
     assert [f.recoverable_us for f in analysis.findings] == [None]
-    assert [h for h in analysis.habits if h.gain] == []
+    assert [h for h in analysis.habits if h.basis] == []
     assert (analysis.step.recoverable_us, analysis.step.outlook, analysis.schedule()) == (None, None, None)
     with pytest.raises(UsageError, match=r"can't be replayed\. Only"):
         analysis.whatif("all")

@@ -38,8 +38,8 @@ def test_memory_that_every_step_takes_is_gained():
     """Four calls of 50 µs."""
     flagged = habit(allocating())
     assert flagged.cost_us == pytest.approx(200)
-    assert flagged.gain.basis is Basis.REPLAY
-    assert flagged.gain.recoverable_us == pytest.approx(200, abs=5)
+    assert flagged.basis is Basis.REPLAY
+    assert flagged.recoverable_us == pytest.approx(200, abs=5)
     assert flagged.per_step == 4
     assert flagged.op == "aten::empty"
     assert flagged.confidence is Confidence.MEDIUM
@@ -51,7 +51,7 @@ def test_memory_that_every_step_takes_is_gained():
 @pytest.mark.parametrize("name", ["hipMalloc", "cuMemCreate", "cudaHostAlloc"])
 def test_each_vendor_s_calls_and_pinned_memory_count(name):
     """Whatever the allocator behind it."""
-    assert habit(allocating(name=name)).gain.recoverable_us == pytest.approx(200, abs=5)
+    assert habit(allocating(name=name)).recoverable_us == pytest.approx(200, abs=5)
 
 
 def test_memory_that_is_given_back_in_the_step_proves_that_it_is_taken_anew():

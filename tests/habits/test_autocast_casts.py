@@ -60,7 +60,7 @@ def test_weights_without_a_gradient_are_cast_at_each_use():
     """20 casts of 20 µs; the head's, with the same number but a node, must be."""
     flagged = habit(frozen())
     assert flagged.per_step == LAYERS
-    assert flagged.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
+    assert flagged.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
     assert flagged.evidence == (
         "20 casts per step in 20 ops cast tensors without gradients, which autocast doesn't cache",
         "they take 400 µs of host time and 40.0 µs of device time",

@@ -43,9 +43,9 @@ def habit(*lines, bound=Bound.HOST, busy=0.0, **options):
 def test_pages_cost_what_one_costs_on_that_machine():
     """200 of 1 µs: 0.6 of that at least; at most all 300 µs of their line, and 200 to give them back."""
     flagged = habit((STACK, 200, 300.0))
-    assert flagged.gain.basis is Basis.SAMPLES
-    assert flagged.gain.recoverable_us == pytest.approx(200)
-    assert flagged.gain.range_us == pytest.approx((120, 500))
+    assert flagged.basis is Basis.SAMPLES
+    assert flagged.recoverable_us == pytest.approx(200)
+    assert flagged.recoverable_range_us == pytest.approx((120, 500))
     assert flagged.evidence == (
         "200 pages per step are touched for the first time: 200 µs (20% of the step) at 1.00 µs each",
         "in train.py:7 batch (100%)",
@@ -54,15 +54,15 @@ def test_pages_cost_what_one_costs_on_that_machine():
 
 def test_the_systems_own_time_tells_more_than_the_number_of_pages():
     """Where it is known; no more than so many pages can cost."""
-    assert habit((STACK, 200, 300.0), system=250.0).gain.recoverable_us == pytest.approx(250)
-    assert habit((STACK, 200, 900.0), system=800.0).gain.recoverable_us == pytest.approx(350)
+    assert habit((STACK, 200, 300.0), system=250.0).recoverable_us == pytest.approx(250)
+    assert habit((STACK, 200, 900.0), system=800.0).recoverable_us == pytest.approx(350)
 
 
 def test_a_few_huge_pages_are_as_dear_as_many_small_ones():
     """Two of them, 300 µs in the system; without the huge ones the same time is something else."""
     flagged = habit((STACK, 2, 600.0), system=300.0, huge=2.0)
-    assert flagged.gain.recoverable_us == pytest.approx(300)
-    assert flagged.gain.range_us[0] == pytest.approx(1.2)
+    assert flagged.recoverable_us == pytest.approx(300)
+    assert flagged.recoverable_range_us[0] == pytest.approx(1.2)
     assert flagged.evidence[0].startswith(
         "2 pages per step are touched for the first time, 2 of them huge: 300 µs (30% of the step) in the"
     )
@@ -76,7 +76,7 @@ def test_the_program_s_line_is_named():
 
 def test_a_line_that_does_something_else_for_the_most_part_stays():
     """200 pages of 1 µs in a line of 900: at most 1.75 µs each."""
-    assert habit((STACK, 200, 900.0)).gain.range_us == pytest.approx((120, 350))
+    assert habit((STACK, 200, 900.0)).recoverable_range_us == pytest.approx((120, 350))
 
 
 def test_what_a_collate_function_touches_is_its_own():
@@ -93,4 +93,4 @@ def test_few_pages_are_not_worth_a_word(pages):
 def test_a_step_that_its_device_bounds_is_reported_an_upper_bound():
     """All that the lines take."""
     flagged = habit((STACK, 200, 300.0), bound=Bound.DEVICE)
-    assert (flagged.gain.basis, flagged.cost_us) == (Basis.UPPER_BOUND, pytest.approx(500))
+    assert (flagged.basis, flagged.cost_us) == (Basis.UPPER_BOUND, pytest.approx(500))

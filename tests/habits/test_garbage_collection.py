@@ -33,9 +33,9 @@ def habit(builder):
 def test_collections_of_every_step_are_gained_whole():
     """A `gc.collect()` of 300 of 1,000 µs, in each step."""
     flagged = habit(collecting((400, 300), (1400, 300), (2400, 300)))
-    assert flagged.gain.basis is Basis.REPLAY
-    assert flagged.gain.recoverable_us == pytest.approx(300, abs=5)
-    assert flagged.gain.range_us[0] > 200
+    assert flagged.basis is Basis.REPLAY
+    assert flagged.recoverable_us == pytest.approx(300, abs=5)
+    assert flagged.recoverable_range_us[0] > 200
     assert flagged.per_step == 1.0
     assert flagged.evidence == (
         "1 collections per step (by generation 2: 1) block its thread for 300 µs, the longest 300 µs",
@@ -44,7 +44,7 @@ def test_collections_of_every_step_are_gained_whole():
 
 def test_the_range_reaches_down_to_what_every_step_has():
     """The 600 µs of one are chance; the 100 µs of each aren't."""
-    low, high = habit(collecting((400, 100), (1400, 100), (2300, 600))).gain.range_us
+    low, high = habit(collecting((400, 100), (1400, 100), (2300, 600))).recoverable_range_us
     assert 50 < low < 100
     assert high > 266
 
@@ -52,24 +52,24 @@ def test_the_range_reaches_down_to_what_every_step_has():
 def test_of_rare_ones_nobody_knows_how_often_they_come():
     """One of three steps has one: at most its mean, and never severe."""
     flagged = habit(collecting((400, 300)))
-    assert flagged.gain.basis is Basis.UPPER_BOUND
-    assert flagged.gain.recoverable_us == pytest.approx(100)
+    assert flagged.basis is Basis.UPPER_BOUND
+    assert flagged.recoverable_us == pytest.approx(100)
     assert "1 of 3 recorded steps collect generation 2" in flagged.evidence[1]
 
 
 def test_rare_ones_cost_no_more_than_what_steps_without_a_profiler_vary_by():
     """Their mean is 40 µs above their median."""
     flagged = habit(collecting((400, 300), unprofiled_mean_us=1040.0))
-    assert flagged.gain.range_us == (0.0, pytest.approx(40))
+    assert flagged.recoverable_range_us == (0.0, pytest.approx(40))
     assert habit(collecting((400, 300), unprofiled_mean_us=1001.0)) is None
 
 
 def test_a_full_collection_beside_young_ones_is_no_habit_of_every_step():
     """100 µs of young ones in each step are likely gained; the 600 of one step at most."""
     flagged = habit(collecting((400, 100, 0), (1400, 100, 0), (2200, 600, 2), (2900, 100, 0)))
-    assert flagged.gain.recoverable_us == pytest.approx(100, abs=5)
-    assert flagged.gain.range_us[0] > 50
-    assert flagged.gain.range_us[1] > 290
+    assert flagged.recoverable_us == pytest.approx(100, abs=5)
+    assert flagged.recoverable_range_us[0] > 50
+    assert flagged.recoverable_range_us[1] > 290
     assert "1 of 3 recorded steps collect generation 2" in flagged.evidence[1]
 
 

@@ -41,8 +41,8 @@ def habit(builder):
 def test_zeros_and_what_is_added_to_them_go_with_none():
     """410 µs of zero_grad; and of each of 40 `add_`s 8 µs, which the least that is saved leaves."""
     flagged = habit(training())
-    assert flagged.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
-    assert flagged.gain.range_us[0] < 410 < flagged.gain.range_us[1]
+    assert flagged.recoverable_us == pytest.approx(410 + 320, rel=0.05)
+    assert flagged.recoverable_range_us[0] < 410 < flagged.recoverable_range_us[1]
     assert flagged.evidence == (
         "zero_grad launches 40 kernels per step, the next backward pass 40 that add to zeros: 730 µs of host time, "
         "160 µs of device time",
@@ -51,20 +51,20 @@ def test_zeros_and_what_is_added_to_them_go_with_none():
 
 def test_without_additions_only_the_zeros_go():
     """Gradients that are views of buckets are copied into them all the same."""
-    assert habit(training(adds=False)).gain.recoverable_us == pytest.approx(410, rel=0.05)
+    assert habit(training(adds=False)).recoverable_us == pytest.approx(410, rel=0.05)
 
 
 def test_what_accumulates_gradients_stays():
     """The second of two backward passes adds to real gradients."""
     flagged = habit(training(passes=2))
-    assert flagged.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
+    assert flagged.recoverable_us == pytest.approx(410 + 320, rel=0.05)
     assert "the next backward pass 40 that add to zeros" in flagged.evidence[0]
 
 
 def test_a_device_that_bounds_the_step_gains_its_kernels():
     """40 kernels of 70 µs fill, 40 add, beside a product of 50: without, the host is the limit, at 2,270 µs or less."""
     flagged = habit(training(kernel_us=70, step_us=5650.0))
-    assert 5650 - 2270 <= flagged.gain.recoverable_us < 5600
+    assert 5650 - 2270 <= flagged.recoverable_us < 5600
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_what_the_optimizers_loop_launches_is_reported_once():
     habits = {h.rule: h for h in analysis.habits}
     assert habits["launch-bound"].evidence[0].startswith("150 launches")
     assert habits["optimizer-loop"].evidence[0].startswith("250 kernels")
-    gains = [habits[rule].gain.recoverable_us for rule in ("launch-bound", "optimizer-loop")]
+    gains = [habits[rule].recoverable_us for rule in ("launch-bound", "optimizer-loop")]
     assert sum(gains) <= 6000
 
 

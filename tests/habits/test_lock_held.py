@@ -103,9 +103,9 @@ def test_without_other_threads_nothing_is_reported():
 def test_the_habit_names_the_thread_and_its_line():
     """The range is that of its samples: a tenth more or less, and of the less a half, as for all such work."""
     habit = found(sampled((OWN, 400.0)))["lock-held"]
-    assert habit.gain.basis is Basis.SAMPLES
-    assert habit.gain.recoverable_us == pytest.approx(400)
-    assert habit.gain.range_us == pytest.approx((180, 440))
+    assert habit.basis is Basis.SAMPLES
+    assert habit.recoverable_us == pytest.approx(400)
+    assert habit.recoverable_range_us == pytest.approx((180, 440))
     assert habit.evidence == (
         "the step's thread was blocked for 400 µs (40% of the step) outside of its own waits; it was off-CPU "
         "for 500 µs in total",
@@ -121,7 +121,7 @@ def test_what_is_too_little_or_may_be_its_own_waiting_is_no_habit(stopped):
 
 def test_a_step_that_its_device_bounds_is_reported_an_upper_bound():
     """It may work meanwhile."""
-    assert found(sampled((OWN, 400.0)), Bound.DEVICE)["lock-held"].gain.basis is Basis.UPPER_BOUND
+    assert found(sampled((OWN, 400.0)), Bound.DEVICE)["lock-held"].basis is Basis.UPPER_BOUND
 
 
 @pytest.mark.parametrize("parts", [((OWN, 400.0),), ((OWN, 100.0), (ENGINE, 200.0)), ((OWN, 100.0), (WAITING, 300.0))])
@@ -129,4 +129,4 @@ def test_no_bound_is_above_what_the_evidence_has(parts):
     """The time blocked, also in backward; the rest off its core may be the thread's own waits."""
     habit = found(sampled(*parts), Bound.INPUT)["lock-held"]
     blocked = sum(us for node, us in parts if node is not WAITING)
-    assert habit.gain.recoverable_us <= blocked
+    assert habit.recoverable_us <= blocked

@@ -29,8 +29,8 @@ def analysis(name: str) -> Analysis:
 def test_the_measured_share_lies_in_the_projected_range(name: str) -> None:
     """And of the new habits none speaks but the one that the program was written for."""
     outcome = analysis(name)
-    (gain,) = (h.gain for h in outcome.habits if h.rule == PROGRAMS[name].rule)
-    low, high = (us / outcome.step.unprofiled_us for us in gain.range_us)
+    (habit,) = (h for h in outcome.habits if h.rule == PROGRAMS[name].rule)
+    low, high = (us / outcome.step.unprofiled_us for us in habit.recoverable_range_us)
     assert low <= 1 - TRUTH[name]["fixed"] / TRUTH[name]["habit"] <= high
     assert {h.rule for h in outcome.habits} & NEW <= {PROGRAMS[name].rule}
 
@@ -41,6 +41,6 @@ def test_a_lock_that_another_thread_holds_is_projected_within_ten_points(name: s
     outcome = analysis(name)
     (habit,) = (h for h in outcome.habits if h.rule == "lock-held")
     measured = 1 - TRUTH[name]["fixed"] / TRUTH[name]["habit"]
-    assert habit.gain.recoverable_us / outcome.step.unprofiled_us == pytest.approx(measured, abs=0.1)
+    assert habit.recoverable_us / outcome.step.unprofiled_us == pytest.approx(measured, abs=0.1)
     assert "thread reporter ran for" in habit.evidence[1]
     assert "in host_stalls.py:" in habit.evidence[1]

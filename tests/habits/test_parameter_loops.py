@@ -44,7 +44,7 @@ def habit(builder):
 def test_an_average_of_weights_in_a_loop_is_one():
     """60 rounds of two ops take 1,200 of 4,000 µs; batched, a tenth of it stays."""
     flagged = habit(training())
-    assert flagged.gain.recoverable_us == pytest.approx(0.9 * 1200, rel=0.05)
+    assert flagged.recoverable_us == pytest.approx(0.9 * 1200, rel=0.05)
     assert flagged.cost_us == pytest.approx(1200, rel=0.02)
     assert flagged.scope == ("ema",)
     assert flagged.per_step == 1.0

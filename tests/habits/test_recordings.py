@@ -67,7 +67,7 @@ def test_a_pageable_copy_is_a_sync_or_a_habit_not_both(name, habits):
     assert {h.rule for h in analysis.habits} == habits
     low, high = finding.recoverable_range_us
     assert low <= 12_110 <= high
-    others = sum(h.gain.recoverable_us for h in analysis.habits)
+    others = sum(h.recoverable_us for h in analysis.habits)
     assert others + finding.recoverable_us < analysis.step.unprofiled_us
 
 
@@ -93,13 +93,13 @@ reaches from what compiling the network alone leaves, with a cost a parameter, t
 def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error, width):
     """The gain measured without the habit, against the replay of the bad recording."""
     habit = found(bad)[rule]
-    low, high = habit.gain.range_us
+    low, high = habit.recoverable_range_us
     path = RECORDED / f"{bad}.pt.trace.json.gz"
     step_us = analyzed(path).step.unprofiled_us
     gained = step_us - good_ms * 1e3
-    assert habit.gain.basis is Basis.REPLAY
+    assert habit.basis is Basis.REPLAY
     assert low <= gained <= high
-    assert abs(habit.gain.recoverable_us - gained) <= error * step_us
+    assert abs(habit.recoverable_us - gained) <= error * step_us
     assert high - low <= width * step_us
 
 
@@ -119,7 +119,7 @@ def test_the_share_that_a_stall_was_measured_to_take_lies_in_the_projected_range
     measured = json.loads((RECORDED.parent / "measured.json").read_text())["steps"]
     share = 1 - measured[good]["median_us"] / measured[bad]["median_us"]
     step_us = analyzed(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us
-    low, high = (us / step_us for us in found(bad)[rule].gain.range_us)
+    low, high = (us / step_us for us in found(bad)[rule].recoverable_range_us)
     assert low <= share <= high
 
 
@@ -136,6 +136,6 @@ def test_an_upper_bound_is_one(rule, bad, good_ms):
     """
     habit = found(bad)[rule]
     gained = analyzed(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us - good_ms * 1e3
-    assert 0 < gained <= habit.gain.recoverable_us
-    assert habit.gain.basis is Basis.UPPER_BOUND
+    assert 0 < gained <= habit.recoverable_us
+    assert habit.basis is Basis.UPPER_BOUND
     assert habit.severity.value == "medium"

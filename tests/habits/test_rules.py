@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from syncscan import api, habits
 from syncscan.habits.rules import RULES
-from syncscan.rules.pages import advice_of
+from syncscan.rules.pages import habit_page
 from tests.builder import TraceBuilder
 from tests.each import each
 
@@ -71,14 +71,14 @@ def launching(parts, between, pause=500, kernels=("tiny",)):
 
 def saved_us(builder, rule="launch-bound"):
     analysis = api.analyze_trace(builder.trace())
-    return {h.rule: h.gain.recoverable_us for h in analysis.habits if h.gain}.get(rule, 0.0)
+    return {h.rule: h.recoverable_us for h in analysis.habits if h.basis}.get(rule, 0.0)
 
 
 def test_only_what_lies_between_launches_is_spared_by_a_graph():
     """150 launches 12 µs apart take 1,790 of 2,300 µs: a graph leaves the host's work before and after them."""
     whole = launching(1, lambda t, at: None)
     assert saved_us(whole) == pytest.approx(1790, abs=100)
-    assert rules(whole)["launch-bound"].advice.fix.startswith('torch.compile(mode="reduce-overhead") or a CUDA graph')
+    assert rules(whole)["launch-bound"].fix.startswith('torch.compile(mode="reduce-overhead") or a CUDA graph')
 
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -97,8 +97,8 @@ def test_what_no_graph_holds_stands_in_the_way(between, pause):
     """Between two parts: each is compiled alone, and a call takes as long as some ops; a sync waits for its work."""
     apart = launching(2, between, pause)
     habit = rules(apart)["launch-bound"]
-    assert "reduce-overhead" in habit.advice.fix
-    assert "CUDA graph" not in habit.advice.fix
+    assert "reduce-overhead" in habit.fix
+    assert "CUDA graph" not in habit.fix
     assert "one graph can't hold the step's 300 launches" in habit.evidence[-1]
     assert saved_us(apart) == pytest.approx(2 * (1790 - 55), abs=2 * 225)
 
@@ -269,7 +269,7 @@ def product_on(name, major, minor, vendor="cuda"):
 def test_what_is_advised_is_what_the_chip_can_do(name, major, minor, advised):
     """tf32 and bf16 came with 8.0; on a GeForce tf32 is hardly faster than fp32."""
     habit = product_on(name, major, minor)
-    assert advised in habit.advice.fix
+    assert advised in habit.fix
     assert f"{name} (compute capability {major}.{minor}) has tensor cores" in habit.evidence
 
 
@@ -329,9 +329,9 @@ def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
 @each("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_says_why_and_what_to_do(rule):
     """Each in whole sentences, and with the case in which to leave it alone."""
-    advice = advice_of(rule.id)
-    assert not advice.title.endswith(".")
-    for text in (advice.why, advice.fix, advice.when_fine):
+    page = habit_page(rule.id)
+    assert not page.name.endswith(".")
+    for text in (page.why, *page.fixes.values(), page.when_fine):
         assert text.endswith("."), text
 
 

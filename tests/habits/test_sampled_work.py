@@ -42,7 +42,7 @@ def found(sampled, bound=Bound.HOST, busy=300.0):
     known, warnings = habits.find(t.trace(), (), step, sampled)
     assert warnings == ()
     assert {h.rule for h in known} <= {"side-work", "loader-no-workers", "first-touch", "lock-held"}
-    return {h.advice.title.partition("thread ")[2] if h.rule == "side-work" else h.rule: h for h in known}
+    return {h.title.partition("thread ")[2] if h.rule == "side-work" else h.rule: h for h in known}
 
 
 @each(
@@ -66,9 +66,9 @@ def test_each_is_recognized_by_its_functions(does, node):
     """200 of 1,000 µs; in a step that its host bounds half of it is gained for sure, as far as samples tell."""
     habit = found(tree(MAIN, node))[does]
     assert habit.cost_us == 200.0
-    assert habit.gain.basis is Basis.SAMPLES
-    assert habit.gain.recoverable_us == 200.0
-    assert habit.gain.range_us == pytest.approx((86, 228), abs=1)
+    assert habit.basis is Basis.SAMPLES
+    assert habit.recoverable_us == 200.0
+    assert habit.recoverable_range_us == pytest.approx((86, 228), abs=1)
     assert habit.severity is Severity.HIGH
     assert habit.evidence[0] == ("200 µs of the step's thread (20% of the step), by 200 samples without the profiler")
 
@@ -81,14 +81,14 @@ def test_the_evidence_names_the_line():
 @pytest.mark.parametrize("bound", [b for b in Bound if b is not Bound.HOST])
 def test_where_the_host_does_not_bound_the_step_it_is_an_upper_bound(bound):
     """The device may work meanwhile."""
-    gain = found(tree(MAIN, BAR), bound)["draws a progress bar"].gain
-    assert (gain.basis, gain.range_us) == (Basis.UPPER_BOUND, (0.0, 200.0))
+    habit = found(tree(MAIN, BAR), bound)["draws a progress bar"]
+    assert (habit.basis, habit.recoverable_range_us) == (Basis.UPPER_BOUND, (0.0, 200.0))
 
 
 def test_no_step_gets_shorter_than_its_device_works():
     """950 of 1,000 µs."""
-    gain = found(tree(MAIN, BAR), busy=950.0)["draws a progress bar"].gain
-    assert (gain.recoverable_us, gain.range_us) == (50.0, (50.0, 50.0))
+    habit = found(tree(MAIN, BAR), busy=950.0)["draws a progress bar"]
+    assert (habit.recoverable_us, habit.recoverable_range_us) == (50.0, (50.0, 50.0))
 
 
 @each(

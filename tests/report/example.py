@@ -16,7 +16,7 @@ from syncscan.model.finding import (
     SyncPoint,
     Use,
 )
-from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Split
+from syncscan.model.habit import Area, Basis, Habit, Split
 from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
 from syncscan.model.projection import Remedy
 from syncscan.model.step import Bound, Outlook, ShareBasis, StepSummary
@@ -68,22 +68,22 @@ EXPLICIT = dict(  # noqa: C408
 
 LAUNCHES = Habit(
     id="launch-bound-5a6b7c8d",
-    advice=Advice(
-        rule="launch-bound",
-        area=Area.DEVICE,
-        title="The step is bound by its launches",
-        why="Each launch takes the host longer than its kernel takes the device.",
-        fix='torch.compile(mode="reduce-overhead") or a CUDA graph for the launches between syncs.',
-        when_fine="Where the step is short beside what the program does around it.",
-        do='torch.compile(model, mode="reduce-overhead").',
-    ),
+    rule="launch-bound",
+    area=Area.DEVICE,
+    title="The step is bound by its launches",
+    why="Each launch takes the host longer than its kernel takes the device.",
+    fix='torch.compile(mode="reduce-overhead") or a CUDA graph for the launches between syncs.',
+    when_fine="Where the step is short beside what the program does around it.",
+    do='torch.compile(model, mode="reduce-overhead").',
     confidence=Confidence.MEDIUM,
     scope=("train", "step"),
     op="",
     per_step=420.0,
     evidence=("420 launches per step", "the device is busy 76% of it"),
     cost_us=4_000.0,
-    gain=HabitGain(3_000.0, (2_000.0, 3_500.0), Basis.REPLAY),
+    recoverable_us=3_000.0,
+    recoverable_range_us=(2_000.0, 3_500.0),
+    basis=Basis.REPLAY,
     severity=Severity.HIGH,
     splits=(
         Split(
@@ -98,10 +98,13 @@ LAUNCHES = Habit(
 TIMED = replace(
     LAUNCHES,
     id="garbage-collection-9e8d7c6b",
-    advice=replace(LAUNCHES.advice, rule="garbage-collection", title="Garbage is collected in each step"),
+    rule="garbage-collection",
+    title="Garbage is collected in each step",
     evidence=("one synchronize a step",),
     cost_us=None,
-    gain=None,
+    recoverable_us=None,
+    recoverable_range_us=None,
+    basis=None,
     severity=Severity.MEDIUM,
     scope=(),
     splits=(),
@@ -124,15 +127,17 @@ def remedy(**changes: object) -> Remedy:
 
 def of_habit(habit: Habit, after_us: float | None = 1_000.0) -> Remedy:
     """Giving up a habit that has a gain."""
-    assert habit.gain
+    assert habit.recoverable_us is not None
+    assert habit.recoverable_range_us is not None
+    assert habit.basis is not None
     return remedy(
         findings=(),
         habit=habit.id,
-        what=habit.advice.title,
-        alone_us=habit.gain.recoverable_us,
-        range_us=habit.gain.range_us,
+        what=habit.title,
+        alone_us=habit.recoverable_us,
+        range_us=habit.recoverable_range_us,
         after_us=after_us,
-        basis=habit.gain.basis,
+        basis=habit.basis,
         confidence=habit.confidence,
     )
 
@@ -372,9 +377,9 @@ def hostile(text: str) -> Analysis:
 
 def hostile_habit(text: str) -> Habit:
     """A habit in which every name and every word is this one."""
-    words = replace(LAUNCHES.advice, title=text, why=text, fix=text, when_fine=text)
+    words = dict.fromkeys(("title", "why", "fix", "when_fine", "op"), text)
     splits = tuple(replace(s, what=text, source=Source(text, 3, text, exact=True)) for s in LAUNCHES.splits)
-    return replace(LAUNCHES, advice=words, scope=(text,), op=text, evidence=(text,), splits=splits)
+    return replace(LAUNCHES, scope=(text,), evidence=(text,), splits=splits, **words)
 
 
 def hostile_host(text: str) -> Host:

@@ -146,7 +146,7 @@ def test_the_first_change_is_about_what_the_verdict_names() -> None:
 
     def agree(a: Analysis, f: Front) -> Iterator[str]:
         first = next((change for change in f.changes if change.gain is not None), None)
-        areas = {habit.id: habit.advice.area for habit in a.habits}
+        areas = {habit.id: habit.area for habit in a.habits}
         if first and a.step.bound is Bound.SYNC and not first.findings and ", or the " not in f.verdict:
             yield f"{f.verdict} {first.place}"
         if first and a.step.bound is Bound.INPUT and areas.get(first.habit) is not Area.INPUT:

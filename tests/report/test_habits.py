@@ -7,12 +7,10 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from syncscan.model.finding import Source
-from syncscan.model.habit import Basis, Split
+from syncscan.model.habit import Basis, HabitFacts, Split
+from syncscan.model.json_text import written
 from syncscan.report import render, story
-from syncscan.report.finding_json import habit_document
 from tests.report.example import LAUNCHES, TIMED, analysis, finding, of_habit, typical
-
-GAIN = LAUNCHES.gain
 
 
 def told(*habits):
@@ -22,7 +20,7 @@ def told(*habits):
 
 def test_a_projection_is_distinguished_from_a_bound_and_from_a_spoilt_measurement():
     """Three different words for three different things."""
-    bound = replace(LAUNCHES, gain=replace(GAIN, basis=Basis.UPPER_BOUND))
+    bound = replace(LAUNCHES, basis=Basis.UPPER_BOUND)
     messages = [(h.saves, h.doubt) for h in told(LAUNCHES, bound, TIMED)]
     assert messages == [
         ("3.0 ms (30%)", "2.0 to 3.5 ms"),
@@ -84,14 +82,14 @@ def test_a_fix_is_not_reported_twice_on_a_screen():
 def test_the_json_holds_what_splits_a_step():
     """In µs a step, null where nothing is known."""
     read = Split(what="a read", source=Source("a/train.py", 7, "f", True), finding="id", per_step=2, us=0)
-    document = to_builtins(habit_document(replace(LAUNCHES, splits=(read,))))
+    document = to_builtins(written(HabitFacts, replace(LAUNCHES, splits=(read,))))
     source = {"file": "a/train.py", "line": 7, "function": "f", "exact": True}
     assert document["splits"] == ({"what": "a read", "source": source, "finding": "id", "per_step": 2, "us": 0},)
 
 
 def test_the_json_holds_the_same():
     """Added to an analysis under `habits`."""
-    document = to_builtins(habit_document(LAUNCHES))
+    document = to_builtins(written(HabitFacts, LAUNCHES))
     assert document["recoverable_range_us"] == (2000.0, 3500.0)
     assert document["basis"] == "replay"
     assert document["area"] == "device"

@@ -76,7 +76,7 @@ def test_evidence_of_a_habit_says_what_a_reviewer_asks() -> None:
     a = typical()
     habit = a.habits[0]
     text = evidence.of_named(a, habit.id)
-    for part in (habit.advice.title, "evidence, measured", "takes, measured", "| gain", "**Fix**", f"`{habit.id}`"):
+    for part in (habit.title, "evidence, measured", "takes, measured", "| gain", "**Fix**", f"`{habit.id}`"):
         assert part in text
     assert {line.count("|") - line.count("\\|") for line in text.splitlines() if line.startswith("| ")} == {3}
 

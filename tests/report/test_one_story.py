@@ -15,7 +15,7 @@ from syncscan.gate import check_report
 from syncscan.gate.verdict import Limit, Rules
 from syncscan.report import evidence, fragment, render, terminal, whatif_report
 from syncscan.report.front import Front, front_of
-from syncscan.report.story import RANKED, HabitText, ranked
+from syncscan.report.story import RANKED, ranked
 from tests.each import each
 from tests.recordings import FOLDER, analyzed, large, name, rendered
 from tests.report.test_schemas import wrong
@@ -72,7 +72,7 @@ def test_every_format_lists_each_finding_and_habit_with_what_it_saves(recording:
     at = shown.index(RANKED) if form != "html" and analysis.shown.ranked else 0
     for entry in ranked(analysis)[: fragment.MAX_ROWS if form == "fragment" else 50]:
         assert plain(entry.saves) in shown[at:]
-        title = plain(entry.of.advice.title if isinstance(entry, HabitText) else entry.of.title)
+        title = plain(entry.of.title)
         assert title in shown[at:]
         at = shown.index(title, at) if form != "html" else 0
 

@@ -18,7 +18,7 @@ def test_the_collector_s_pause_is_a_slice_of_its_thread() -> None:
     data = timeline(analysis)
     (lane,) = [lane for group in data["groups"] for lane in group["lanes"] if lane["kind"] == "pauses"]
     assert lane["label"] == "pauses"
-    number = data["names"].index(habit.advice.title)
+    number = data["names"].index(habit.title)
     assert data["habits"] == {number: habit.id}
     assert data["counts"][number] == len(intervals)
 

@@ -9,18 +9,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
 from syncscan.whatif import Projector, project_habits
 from syncscan.whatif.calibrated_step import slowdown
 from syncscan.whatif.groups import worth_removing
 from tests.builder import TraceBuilder
+from tests.report.example import LAUNCHES
 from tests.whatif.story import Item, profiled, real, told
 
 COOL = {"clocks": {"calibrated": {"power_w": 150, "power_limit_w": 700}}}
@@ -484,8 +485,7 @@ def test_a_habits_range_leaves_half_of_what_the_replay_leaves() -> None:
     trace = analysis.trace
     rows = [row for row in range(len(trace.slices)) if trace.name(row) == "compute"]
     host = tuple((int(trace.slices.track[r]), int(trace.slices.ts[r]), int(trace.slices.end[r])) for r in rows)
-    words = Advice("made-up", Area.INPUT, "Computes", "It does.", "Don't.", "Never.", "Stop.")
-    habit = Habit("made-up-0", words, Confidence.HIGH, (), "", 1.0, (), 900.0, (Change(host=host),))
+    habit = replace(LAUNCHES, cost_us=900.0, changes=(Change(host=host),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
     (result,) = project_habits(projector, [habit])
     assert result.recoverable_us is not None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
-from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.habit import Change
 from syncscan.model.interval import ThreadInterval
 from syncscan.whatif.habit_gains import project_habits
 from syncscan.whatif.projector import Projector
 from tests.builder import TraceBuilder
-
-WORDS = Advice("made-up", Area.HOST, "Takes memory", "It does.", "Don't.", "Never.", "Stop.")
+from tests.report.example import LAUNCHES
 
 
 def gain(change_of: str, cost_us: float) -> float:
@@ -29,10 +28,10 @@ def gain(change_of: str, cost_us: float) -> float:
     trace = analysis.trace
     s, calls = trace.slices, tuple(row for row in range(len(trace.slices)) if trace.name(row) == change_of)
     host = tuple(ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in calls)
-    habit = Habit("made-up-0", WORDS, Confidence.HIGH, (), "", 1.0, (), cost_us, (Change(host=host, calls=calls),))
+    habit = replace(LAUNCHES, cost_us=cost_us, changes=(Change(host=host, calls=calls),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
     result = project_habits(projector, [habit])
-    return result[0].gain.recoverable_us if result and result[0].gain else 0.0
+    return (result[0].recoverable_us or 0.0) if result else 0.0
 
 
 def test_a_call_that_goes_takes_its_time_with_it() -> None:

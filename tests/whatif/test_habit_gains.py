@@ -19,7 +19,7 @@ def least_share(analysis: Analysis) -> float:
     """The smallest gain of a habit, as a part of the step; 1 where none is listed with a gain."""
     step = analysis.step
     period = step.unprofiled_us or step.observed_us
-    return min((h.gain.recoverable_us / period for h in analysis.habits if h.gain), default=1.0)
+    return min((h.recoverable_us / period for h in analysis.habits if h.basis), default=1.0)
 
 
 @each("path", RECORDINGS, name, large)

@@ -10,6 +10,7 @@ import pytest
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, Obstacle, ObstacleKind, prevented
 from syncscan.report import render
@@ -191,7 +192,7 @@ def test_each_obstacle_bounds_what_launches_take() -> None:
     analysis = of(sampled)
     first = " ".join(render(analysis, "text").split())
     assert "no gain is promised; a network is called 10 times per step: each compiled call costs" in first
-    assert [h.gain.basis for h in analysis.habits if h.gain and h.rule == "launch-bound"] == [Basis.UPPER_BOUND]
+    assert [h.basis for h in analysis.habits if h.basis and h.rule == "launch-bound"] == [Basis.UPPER_BOUND]
 
 
 def test_where_shapes_change_no_graph_is_offered() -> None:
@@ -200,9 +201,10 @@ def test_where_shapes_change_no_graph_is_offered() -> None:
     assert analysis.states is not None
     assert {state.launches for state in analysis.states.each} == {COMPILE}
     (habit,) = (h for h in analysis.habits if h.rule == "launch-bound")
-    assert habit.gain is not None
-    assert (habit.gain.basis, habit.gain.range_us[0]) == (Basis.UPPER_BOUND, 0.0)
-    assert habit.advice.fix.startswith("Shapes change between steps (120 of 120 kernels): no CUDA graph.")
+    assert habit.recoverable_range_us is not None
+    assert (habit.basis, habit.recoverable_range_us[0]) == (Basis.UPPER_BOUND, 0.0)
+    assert habit.severity is not Severity.HIGH
+    assert habit.fix.startswith("Shapes change between steps (120 of 120 kernels): no CUDA graph.")
 
 
 def test_a_compile_that_raises_is_neither_offered_nor_projected() -> None:
@@ -220,7 +222,7 @@ def test_a_compile_that_raises_is_neither_offered_nor_projected() -> None:
 def test_a_compile_that_raises_is_no_change_to_make() -> None:
     """Torchdiffeq's `cnf.py`: what its launches take is a gain of no way to launch that can be had."""
     analysis = of(twice)
-    assert [h.gain for h in analysis.habits if h.rule == "launch-bound"] in ([], [None])
+    assert [h.basis for h in analysis.habits if h.rule == "launch-bound"] in ([], [None])
     assert analysis.remedies == ()
 
 
@@ -248,7 +250,7 @@ def test_what_a_recording_can_not_tell_prevents_nothing() -> None:
     analysis = of(cached)
     assert analysis.states is not None
     assert analysis.states.state(REDUCE_OVERHEAD, False) is not None
-    assert [h.gain.basis for h in analysis.habits if h.gain and h.rule == "launch-bound"] == [Basis.UPPER_BOUND]
+    assert [h.basis for h in analysis.habits if h.basis and h.rule == "launch-bound"] == [Basis.UPPER_BOUND]
 
 
 def test_json_has_the_obstacles() -> None:

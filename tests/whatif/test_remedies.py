@@ -61,8 +61,7 @@ def test_what_the_first_saves_of_another_habit_is_left_to_that_one():
     loader, launches = (
         next(h for h in analysis.habits if h.rule == rule) for rule in ("loader-no-workers", "launch-bound")
     )
-    assert launches.gain is not None
-    bounded = replace(launches, gain=replace(launches.gain, recoverable_us=1000.0))
+    bounded = replace(launches, recoverable_us=1000.0)
     projector = Projector(analysis.trace, analysis.findings, analysis.step.unprofiled_us)
     first, second = remedies_of(projector, analysis.findings, (), (bounded, loader))
     assert (first.habit, first.alone_us, first.after_us) == (launches.id, 1000.0, pytest.approx(1000.0))
@@ -108,9 +107,7 @@ def test_eight_remedies_are_replayed_on_top_of_one_another():
     """They are the eight of ten habits that gain the most, each with a gain of its own."""
     analysis = step(read=False)
     (habit,) = [h for h in analysis.habits if h.rule == "launch-bound"]
-    habits = [
-        replace(habit, id=f"launch-bound-{k}", gain=replace(habit.gain, recoverable_us=100.0 + k)) for k in range(10)
-    ]
+    habits = [replace(habit, id=f"launch-bound-{k}", recoverable_us=100.0 + k) for k in range(10)]
     projector = Projector(analysis.trace, analysis.findings, analysis.step.unprofiled_us)
     result = remedies_of(projector, analysis.findings, (), habits)
     assert [r.alone_us for r in result] == [109.0, 108.0, 107.0, 106.0, 105.0, 104.0, 103.0, 102.0]

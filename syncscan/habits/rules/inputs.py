@@ -11,15 +11,14 @@ import numpy as np
 from syncscan.habits.context import NOTABLE, Context
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Change, Habit
+from syncscan.model.habit import Change, Habit
 from syncscan.model.runtime_calls import is_stream_synchronize
 from syncscan.model.slice_names import is_loader, is_loader_with_workers, is_loader_without_workers
 from syncscan.model.trace import NONE, Category, Trace
-from syncscan.rules.pages import advice_of
 
 
 def _waiting_for(
-    context: Context, kind: Callable[[str], bool], advice: Advice, took: str, remaining: Sequence[float]
+    context: Context, kind: Callable[[str], bool], rule: str, took: str, remaining: Sequence[float]
 ) -> Iterable[Habit]:
     """Yield the habit if such a loader's scopes on the steps' thread leave the device idle for a notable time.
 
@@ -36,7 +35,7 @@ def _waiting_for(
         f"the device idles for {duration(idle)} of it, {idle / context.period_us:.0%} of the step",
     ]
     changes = [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in remaining]
-    yield context.habit(advice, rows, idle, evidence, changes)
+    yield context.habit(rule, rows, idle, evidence, changes)
 
 
 WORKERS = 4
@@ -47,7 +46,7 @@ def no_workers(context: Context) -> Iterable[Habit]:
     return _waiting_for(
         context,
         is_loader_without_workers,
-        advice_of("loader-no-workers"),
+        "loader-no-workers",
         "the loader takes {ms} per step on the step's own thread",
         (1 / WORKERS, NOTABLE, 0.5),
     )
@@ -57,7 +56,7 @@ def few_workers(context: Context) -> Iterable[Habit]:
     return _waiting_for(
         context,
         is_loader_with_workers,
-        advice_of("loader-few-workers"),
+        "loader-few-workers",
         "the step waits {ms} for its next batch",
         (0.5, 0.0, 0.9),
     )
@@ -168,7 +167,7 @@ def host_built_tensor(context: Context) -> Iterable[Habit]:
         effect = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
         removed = [*(row for _, row in built_copies), *(copying(context, call) for call in unsaid)]
         yield context.habit(
-            advice_of("host-built-tensor"),
+            "host-built-tensor",
             group,
             making + sending,
             [
@@ -188,7 +187,7 @@ def inline_pin(context: Context) -> Iterable[Habit]:
         if took < context.notable_us or len(group) < context.count:
             continue
         yield context.habit(
-            advice_of("inline-pin"),
+            "inline-pin",
             group,
             took,
             [f"pin_memory takes {duration(took)} per step on the thread that launches the work"],
@@ -212,7 +211,7 @@ def copy_in_line(context: Context) -> Iterable[Habit]:
         return
     size = sum(c.size for c in in_line) / context.count
     yield context.habit(
-        advice_of("copy-in-line"),
+        "copy-in-line",
         [c.call for c in in_line],
         alone,
         [

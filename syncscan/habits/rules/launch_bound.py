@@ -26,7 +26,6 @@ from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
-from syncscan.rules.pages import advice_of
 
 
 def said_elsewhere(context: Context) -> list[ThreadInterval]:
@@ -83,13 +82,13 @@ def find(context: Context) -> Iterable[Habit]:
         return
     host = tuple(interval for part in parts for interval in part.host)
     habit = context.habit(
-        advice_of("launch-bound") if in_one_graph else replace(advice_of("launch-bound"), fix=PARTLY),
+        "launch-bound",
         [],
         took,
         _evidence(context, parts, took, mean_ns, in_one_graph),
         [Change(host=host), Change(host=host, work=tuple((row, FUSED) for row in kernels.tolist()))],
     )
-    yield replace(habit, splits=splits(context, breaks))
+    yield replace(habit, splits=splits(context, breaks), fix=habit.fix if in_one_graph else PARTLY)
 
 
 def _evidence(

@@ -14,7 +14,6 @@ from syncscan.model.finding import Confidence, Phase
 from syncscan.model.habit import Habit, SampledTime
 from syncscan.model.host import HostNode, OtherThread, SampledHost, ThreadUse
 from syncscan.model.libraries import in_package
-from syncscan.rules.pages import advice_of
 
 WAITS = "threading.py queue.py selectors.py socket.py ssl.py subprocess.py multiprocessing concurrent asyncio".split()
 """Files and packages of the standard library in which a thread waits of its own accord."""
@@ -97,11 +96,9 @@ def find(context: Context) -> Iterable[Habit]:
         return
     sure = deviation(samples)
     low, high = SURELY * (1 - sure) * stopped.surely_us, min((1 + sure) * stopped.likely_us, stopped.most_us)
-    habit = context.habit(
-        advice_of("lock-held"), [], stopped.likely_us, _evidence(sampled, stopped), confidence=Confidence.MEDIUM
-    )
+    habit = context.habit("lock-held", [], stopped.likely_us, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
     placed = SampledTime(_waits_for(sampled), stopped.by_phase)
-    yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0, sampled=placed)
+    yield gained(context, replace(habit, per_step=1.0, sampled=placed), stopped.likely_us, low, high)
 
 
 def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:

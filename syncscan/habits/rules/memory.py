@@ -21,7 +21,6 @@ from syncscan.model.interval import ThreadInterval
 from syncscan.model.runtime_calls import allocates, api_name, frees, pins, unmaps
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category
-from syncscan.rules.pages import advice_of
 
 LEAST_CALLS = 2
 """Fewest calls per step; a single one may be a straggler."""
@@ -43,7 +42,7 @@ def allocation_storm(context: Context) -> Iterable[Habit]:
     freeing = {call for call in context.sync_calls if frees(name(call)) or unmaps(name(call))}
     given_back = [f for f in context.findings if any(freeing.intersection(o.calls) for o in f.occurrences)]
     yield context.habit(
-        advice_of("allocation-storm"),
+        "allocation-storm",
         rows,
         took,
         _calls_evidence(context, rows, took, [f.id for f in given_back]),
@@ -116,7 +115,7 @@ def garbage_collection(context: Context) -> Iterable[Habit]:
     most_removed = (*collected, *_slowed(context, steps))
     changes = tuple(Change(host=host, unstretched=True) for host in (tuple(usual), most_removed, fewest))
     evidence = [_collections(context, collected), *([_seldom(context, steps, rare, most)] if rare else [])]
-    habit = context.habit(advice_of("garbage-collection"), [], cost, evidence, changes if usual else ())
+    habit = context.habit("garbage-collection", [], cost, evidence, changes if usual else ())
     yield replace(habit, per_step=len(collected) / context.count)
 
 
@@ -257,10 +256,8 @@ def first_touch(context: Context) -> Iterable[Habit]:
     if sampled is None or touched is None or touched.likely_us < context.notable_us:
         return
     low, likely, high = touched.surely_us, touched.likely_us, touched.most_us
-    habit = context.habit(
-        advice_of("first-touch"), [], min(high, context.period_us), _pages_evidence(context, sampled, touched)
-    )
-    yield replace(habit, gain=gained(context, likely, low, high), per_step=1.0, sampled=_placed(sampled, touched))
+    habit = context.habit("first-touch", [], min(high, context.period_us), _pages_evidence(context, sampled, touched))
+    yield gained(context, replace(habit, per_step=1.0, sampled=_placed(sampled, touched)), likely, low, high)
 
 
 def _placed(sampled: SampledHost, touched: Touched) -> SampledTime:

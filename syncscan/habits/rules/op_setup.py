@@ -13,7 +13,6 @@ from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import ThreadInterval, union
 from syncscan.model.trace import NONE, Category
-from syncscan.rules.pages import advice_of
 
 LONG_NS = 1_000_000
 """Host time of an op itself from which on it does more than dispatch. In 52 recordings, only cold starts, ops with many
@@ -51,7 +50,7 @@ def _habit(context: Context, op: str, calls: Int64) -> Iterator[Habit]:
         f"what they launch: {duration(took_us)} per step"
     ]
     change = Change(host=tuple(intervals), unstretched=True)
-    yield context.habit(replace(advice_of("op-setup"), title=title), calls.tolist(), took_us, evidence, [change])
+    yield replace(context.habit("op-setup", calls.tolist(), took_us, evidence, [change]), title=title)
 
 
 def _long(context: Context) -> Int64:

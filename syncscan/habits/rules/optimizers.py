@@ -19,7 +19,6 @@ from syncscan.model.habit import Change, Habit
 from syncscan.model.interval import Cover, ThreadInterval
 from syncscan.model.slice_names import is_backward, is_gradient, is_optimizer, is_optimizer_step, is_optimizer_zero_grad
 from syncscan.model.trace import Category
-from syncscan.rules.pages import advice_of
 
 
 def backward_passes(context: Context) -> list[Int64]:
@@ -164,7 +163,7 @@ def optimizer_loop(context: Context) -> Iterable[Habit]:
     if looping is None:
         return
     yield context.habit(
-        advice_of("optimizer-loop"),
+        "optimizer-loop",
         looping.steps,
         looping.took_us,
         [
@@ -189,7 +188,7 @@ def gradients_zeroed(context: Context) -> Iterable[Habit]:
     filling = _without_zeroing(context, zeroed, additions=False)
     gain = _without_zeroing(context, zeroed, additions=True)
     yield context.habit(
-        advice_of("gradients-zeroed"),
+        "gradients-zeroed",
         zeroed.scopes,
         zeroed.host_us + zeroed.device_us,
         _zeroing_evidence(context, zeroed),
@@ -347,9 +346,7 @@ def _repetitions(context: Context, rows: Int64) -> Iterator[tuple[int, int, int]
 def parameter_loop(context: Context) -> Iterable[Habit]:
     """Yield rounds of ops on single tensors that each step repeats about once per parameter."""
     for loop in context.cached(parameter_loops):
-        yield context.habit(
-            advice_of("parameter-loop"), loop.first, loop.took_us, _evidence(context, loop), _changes(loop)
-        )
+        yield context.habit("parameter-loop", loop.first, loop.took_us, _evidence(context, loop), _changes(loop))
 
 
 def _changes(loop: ParameterLoop) -> list[Change]:

@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -16,22 +15,12 @@ from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
-from syncscan.rules.pages import advice_of
 
 FP32 = re.compile(r"sgemm|gemm_f32f32_f32f32_f32|gemmsn_|gemm_fp32|simt_s?gemm")
 OTHER = re.compile(r"tf32|bf16|f16|half|tensorop|s1688|s16816|h1688|gemv")
 PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "linear", "matmul"))
-
-
-class _Chip(msgspec.Struct, frozen=True):
-    """The gain of a generation's tensor cores for fp32 products."""
-
-    fix: str
-    stay: tuple[float, float, float]
-    """Remaining part of the products' time: likely, at most and at least."""
-
-
-_TF32 = advice_of("fp32-matmul").fix
+_TF32 = ""
+"""The page's own fix."""
 _BF16 = (
     'torch.autocast("cuda", torch.bfloat16) around forward and loss; tf32 gains little on this chip '
     '(torch.set_float32_matmul_precision("high")).'
@@ -41,18 +30,20 @@ _FP16 = (
     "neither tf32 nor bf16."
 )
 CHIPS = {
-    (7, 0): _Chip(_FP16, (1 / 3, 1 / 8, 2 / 3)),
-    (7, 2): _Chip(_FP16, (1 / 3, 1 / 8, 2 / 3)),
-    (7, 5): _Chip(_FP16, (1 / 2, 1 / 8, 1.0)),
-    (8, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
-    (8, 6): _Chip(_BF16, (1 / 2, 1 / 4, 1.0)),
-    (8, 7): _Chip(_BF16, (1 / 2, 1 / 4, 1.0)),
-    (8, 9): _Chip(_BF16, (1 / 2, 1 / 4, 1.0)),
-    (9, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
-    (10, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
-    (10, 3): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (7, 0): (_FP16, (1 / 3, 1 / 8, 2 / 3)),
+    (7, 2): (_FP16, (1 / 3, 1 / 8, 2 / 3)),
+    (7, 5): (_FP16, (1 / 2, 1 / 8, 1.0)),
+    (8, 0): (_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (8, 6): (_BF16, (1 / 2, 1 / 4, 1.0)),
+    (8, 7): (_BF16, (1 / 2, 1 / 4, 1.0)),
+    (8, 9): (_BF16, (1 / 2, 1 / 4, 1.0)),
+    (9, 0): (_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (10, 0): (_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (10, 3): (_TF32, (1 / 3, 1 / 8, 2 / 3)),
 }
-"""By compute capability, from NVIDIA's data sheets (dense, relative to plain fp32): tf32 is 8 times as fast on an A100,
+"""The fix and the remaining part of the products' time (likely, at most and at least) by compute capability.
+
+From NVIDIA's data sheets (dense, relative to plain fp32): tf32 is 8 times as fast on an A100,
 7 on an H100, but 1 to 2 times on the chips of 8.6 and 8.9, whose bf16 is 2 to 4 times as fast. Before 8.0 there is only
 fp16, 8 times as fast on a V100 and a T4, 4 on a GeForce of 7.5. Products reached 3 to 8 times (measured, H200)."""
 NO_TENSOR_CORES = re.compile(r"GTX 16|MX\d50|\bT(400|500|550|600|1000|1200)\b")
@@ -64,7 +55,7 @@ def fp32_matmul(context: Context) -> Iterable[Habit]:
     tensor_cores = _tensor_cores(context)
     if tensor_cores is None:
         return
-    chip, named = tensor_cores
+    fix, stays, named = tensor_cores
     s, trace = context.trace.slices, context.trace
     rows = trace.where(_in_fp32, Category.KERNEL)
     calls = context.trace.calls_of(rows)
@@ -75,8 +66,8 @@ def fp32_matmul(context: Context) -> Iterable[Habit]:
     if took < 5 * context.notable_us:
         return
     longest = int(rows[in_step][s.dur[rows[in_step]].argmax()])
-    yield context.habit(
-        replace(advice_of("fp32-matmul"), fix=chip.fix),
+    habit = context.habit(
+        "fp32-matmul",
         [call_of[longest], *(c for r, c in call_of.items() if r != longest)],
         took,
         [
@@ -84,8 +75,9 @@ def fp32_matmul(context: Context) -> Iterable[Habit]:
             f"e.g. {trace.name(longest)[:70]}",
             f"{named} has tensor cores",
         ],
-        [Change(work=tuple(zip(call_of, itertools.repeat(stay)))) for stay in chip.stay],
+        [Change(work=tuple(zip(call_of, itertools.repeat(stay)))) for stay in stays],
     )
+    yield replace(habit, fix=fix or habit.fix)
 
 
 def _in_fp32(kernel: str) -> bool:
@@ -93,14 +85,14 @@ def _in_fp32(kernel: str) -> bool:
     return "gemm" in folded and not OTHER.search(folded) and FP32.search(folded) is not None
 
 
-def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
-    """Return the tensor cores of the trace's device and its name; None for a chip without any, or an unknown one."""
+def _tensor_cores(context: Context) -> tuple[str, tuple[float, ...], str] | None:
+    """Return the fix for the trace's device, what stays with it, and its name; None without tensor cores."""
     info = context.trace.info
     capability, name = info.compute_capability, next(iter(info.devices), "") or "the chip"
     if info.vendor is not Vendor.CUDA or capability is None or NO_TENSOR_CORES.search(name):
         return None
     chip = CHIPS.get(capability)
-    return (chip, f"{name} (compute capability {capability[0]}.{capability[1]})") if chip else None
+    return (*chip, f"{name} (compute capability {capability[0]}.{capability[1]})") if chip else None
 
 
 def _in_product(context: Context, calls: Int64) -> Bool:
@@ -177,7 +169,7 @@ def autocast_casts(context: Context) -> Iterable[Habit]:
     inputs = {rows[at] for at in firsts.tolist()}  # the first cast of an op may be of its input rather than a weight
     without_all, least = _without(context, rows), _without(context, [row for row in rows if row not in inputs])
     yield context.habit(
-        advice_of("autocast-casts"),
+        "autocast-casts",
         rows,
         host_us + device_us,
         [

@@ -17,12 +17,11 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.duration import duration
-from syncscan.model.finding import Phase, short_id
-from syncscan.model.habit import Basis, Habit, HabitGain, SampledTime
+from syncscan.model.finding import Phase
+from syncscan.model.habit import Basis, Habit, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
 from syncscan.model.step import Bound
-from syncscan.rules.pages import advice_of
 
 
 class WorkKind(enum.Enum):
@@ -119,12 +118,10 @@ def side_work(context: Context) -> Iterable[Habit]:
         if spent.samples < LEAST_SAMPLES or spent.us < context.notable_us:
             continue
         sure = deviation(spent.samples)
-        gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
-        advice = advice_of("side-work", kind.value)
-        habit = context.habit(advice, [], spent.us, _evidence(sampled, spent))
+        habit = context.habit("side-work", [], spent.us, _evidence(sampled, spent), variant=kind.value)
         placed = SampledTime(activity, spent.by_phase, in_ops=kind is WorkKind.COLLATING)
-        id = f"{advice.rule}-{short_id((advice.rule, kind.value))}"
-        yield replace(habit, id=id, gain=gain, per_step=1.0, sampled=placed)
+        low, high = SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us
+        yield gained(context, replace(habit, per_step=1.0, sampled=placed), spent.us, low, high)
 
 
 def by_phase(times: Iterable[tuple[Phase, float]]) -> tuple[tuple[Phase, float], ...]:
@@ -140,15 +137,16 @@ def deviation(samples: float) -> float:
     return 2 / math.sqrt(samples)
 
 
-def gained(context: Context, likely: float, low: float, high: float) -> HabitGain | None:
-    """Return the gain of a host-bound step if its thread saves this much, in µs, limited by the device's work.
+def gained(context: Context, habit: Habit, likely: float, low: float, high: float) -> Habit:
+    """Return it with the gain of a host-bound step if its thread saves this much, in µs, limited by the device's work.
 
-    None for any other step, which only has an upper bound.
+    Any other step only has an upper bound.
     """
     if context.step.bound is not Bound.HOST:
-        return None
+        return habit
     most = max(0.0, context.period_us - context.step.device_busy_us)
-    return HabitGain(min(likely, most), (min(low, most), min(high, most)), Basis.SAMPLES)
+    range_us = min(low, most), min(high, most)
+    return habit.gaining(min(likely, most), range_us, Basis.SAMPLES, context.period_us)
 
 
 def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
