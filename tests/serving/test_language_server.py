@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +57,29 @@ class Editor:
         """Open a file as editors do, without a byte order mark but with its line ends, and return its diagnostics."""
         item = types.TextDocumentItem(uri or file.as_uri(), "python", 1, file.read_bytes().decode("utf-8-sig"))
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
-        return list((await asyncio.wait_for(self.diagnostics.get(), 60)).diagnostics)
+        return await self.published()
 
-    def change(self, file: Path, text: str) -> None:
+    async def save(self, file: Path) -> list[types.Diagnostic]:
+        """Save a file as it is, and return its diagnostics."""
+        saved = types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(file.as_uri()))
+        self.client.text_document_did_save(saved)
+        return await self.published()
+
+    async def change(self, file: Path, text: str) -> None:
         """Type a file's new text, without saving it."""
         document = types.VersionedTextDocumentIdentifier(2, file.as_uri())
         whole = types.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [whole]))
+        await self.published()
+
+    async def published(self) -> list[types.Diagnostic]:
+        """Return the next diagnostics."""
+        return list((await asyncio.wait_for(self.diagnostics.get(), 120)).diagnostics)
+
+    async def hover(self, uri: str) -> types.Hover | None:
+        """Point at the line that waits."""
+        at = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(7, 3))
+        return await self.client.text_document_hover_async(at)
 
     async def fix(self, file: Path) -> str:
         """Run the quick fix, and return its message."""
@@ -73,63 +88,89 @@ class Editor:
         return await asyncio.wait_for(self.messages.get(), 120)
 
 
-def edited(folder: Path, talk: Callable[[Editor], Coroutine[Any, Any, None]]) -> None:
-    """Talk with a server in a process of its own, as an editor does."""
+Talk = Callable[[Editor], Coroutine[Any, Any, None]]
 
-    async def session() -> None:
-        editor = Editor()
-        await editor.client.start_io(sys.executable, "-m", "syncscan", "serve", "lsp")
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the editor has open: each test has a folder of its own in it."""
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest.fixture
+def folder(workspace: Path, request: pytest.FixtureRequest) -> Path:
+    folder = workspace / request.node.name
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def edited(workspace: Path, warm_python: str) -> Iterator[Callable[[Talk], None]]:
+    """Talks with the one server of all tests here, which is a process of its own, as an editor starts it."""
+    loop, editor = asyncio.new_event_loop(), Editor()
+
+    async def begin() -> None:
+        await editor.client.start_io(warm_python, "-m", "syncscan", "serve", "lsp")
         capabilities = types.ClientCapabilities()
         await editor.client.initialize_async(
-            types.InitializeParams(capabilities, process_id=None, root_uri=folder.as_uri())
+            types.InitializeParams(capabilities, process_id=None, root_uri=workspace.as_uri())
         )
         editor.client.initialized(types.InitializedParams())
-        await talk(editor)
+
+    async def end() -> None:
         await editor.client.shutdown_async(None)
         editor.client.exit(None)
 
-    asyncio.run(session())
+    def talk_with(talk: Talk) -> None:
+        editor.edits.clear()
+        loop.run_until_complete(talk(editor))
+        assert editor.diagnostics.empty()
+
+    loop.run_until_complete(begin())
+    yield talk_with
+    loop.run_until_complete(end())
+    loop.close()
 
 
-def test_an_open_file_shows_its_lint_warnings_and_why(tmp_path: Path) -> None:
+def test_an_open_file_shows_its_lint_warnings_and_why(edited: Callable[[Talk], None], folder: Path) -> None:
     """At their lines, as information: nothing ran."""
-    file = tmp_path / "train.py"
+    file = folder / "train.py"
     file.write_text(LOOP)
 
     async def talk(editor: Editor) -> None:
         (item,) = [d for d in await editor.open(file) if d.code == "item"]
         assert (item.range.start.line, item.severity) == (7, types.DiagnosticSeverity.Information)
-        at = types.HoverParams(types.TextDocumentIdentifier(file.as_uri()), types.Position(7, 3))
-        hover = await editor.client.text_document_hover_async(at)
+        hover = await editor.hover(file.as_uri())
         assert hover is not None
         assert "**Instead:**" in hover.contents.value  # type: ignore[union-attr]
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
-def test_findings_of_the_newest_recording_say_their_gain(tmp_path: Path) -> None:
+def test_findings_of_the_newest_recording_say_their_gain(edited: Callable[[Talk], None], folder: Path) -> None:
     """In place of the lint warning of that line."""
     recording = SAMPLES / "logged.pt.trace.json.gz"
     match = next(f for f in api.analyze(str(recording)).findings if f.rule == "item" and f.source)
     assert match.source is not None
-    file = tmp_path / match.source.file
+    file = folder / match.source.file
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n" * (match.source.line + 3))
-    shutil.copy(recording, tmp_path)
 
     async def talk(editor: Editor) -> None:
-        (shown,) = [d for d in await editor.open(file) if d.code == "item"]
+        assert not await editor.open(file)
+        shutil.copy(recording, folder)
+        (shown,) = [d for d in await editor.save(file) if d.code == "item"]
         assert shown.range.start.line == match.source.line - 1  # type: ignore[union-attr]
         assert shown.severity == types.DiagnosticSeverity.Warning
         assert "27% of the step (4.3 ms)" in shown.message
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
-def test_the_quick_fix_applies_what_a_dry_run_verified(tmp_path: Path) -> None:
+def test_the_quick_fix_applies_what_a_dry_run_verified(edited: Callable[[Talk], None], folder: Path) -> None:
     """The edit is the whole file, patched; a message says how many places."""
     pytest.importorskip("torch")
-    file = tmp_path / "train.py"
+    file = folder / "train.py"
     file.write_text(LOOP)
 
     async def talk(editor: Editor) -> None:
@@ -142,7 +183,7 @@ def test_the_quick_fix_applies_what_a_dry_run_verified(tmp_path: Path) -> None:
         (edits,) = editor.edits[0].changes.values()  # type: ignore[union-attr]
         assert "loss.item()" not in edits[0].new_text
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
 def test_the_newest_recording_is_taken_and_environments_are_not_looked_through(tmp_path: Path) -> None:
@@ -157,10 +198,9 @@ def test_a_file_that_cannot_be_parsed_has_no_warnings() -> None:
     assert list(language_server.lint_text("train.py", "for x in (")) == []
 
 
-@pytest.mark.slow
-def test_columns_count_utf_16_units(tmp_path: Path) -> None:
+def test_columns_count_utf_16_units(edited: Callable[[Talk], None], folder: Path) -> None:
     """As the protocol does: a character outside of the basic plane has two."""
-    file = tmp_path / "train.py"
+    file = folder / "train.py"
     line = '    print("😀", loss.item())'
     file.write_text(LOOP.replace("    total += loss.item()", line), "utf-8")
 
@@ -168,41 +208,42 @@ def test_columns_count_utf_16_units(tmp_path: Path) -> None:
         starts = [d.range.start for d in await editor.open(file) if d.range.start.line == 7]
         assert [start.character for start in starts] == [line.index("loss") + 1]
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
-def test_a_hover_is_found_by_the_editor_s_own_spelling_of_the_address(tmp_path: Path) -> None:
+def test_a_hover_is_found_by_the_editor_s_own_spelling_of_the_address(
+    edited: Callable[[Talk], None], folder: Path
+) -> None:
     """Editors escape other characters of a path than Python does."""
-    file = tmp_path / "möbel (1).py"
+    file = folder / "möbel (1).py"
     file.write_text(LOOP)
     uri = file.as_uri().replace("%28", "(").replace("%29", ")").replace("m", "%6D")
 
     async def talk(editor: Editor) -> None:
         assert await editor.open(file, uri)
-        at = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(7, 3))
-        assert await editor.client.text_document_hover_async(at) is not None
+        assert await editor.hover(uri) is not None
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
-def test_a_closed_file_has_no_diagnostics_any_more(tmp_path: Path) -> None:
+def test_a_closed_file_has_no_diagnostics_any_more(edited: Callable[[Talk], None], folder: Path) -> None:
     """They were of the text in the editor, which may never be saved."""
-    file = tmp_path / "train.py"
+    file = folder / "train.py"
     file.write_text(LOOP)
 
     async def talk(editor: Editor) -> None:
         assert await editor.open(file)
         closed = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(file.as_uri()))
         editor.client.text_document_did_close(closed)
-        assert not (await asyncio.wait_for(editor.diagnostics.get(), 60)).diagnostics
+        assert not await editor.published()
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
-def test_what_cannot_be_fixed_is_one_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_fixed_is_one_sentence(edited: Callable[[Talk], None], folder: Path) -> None:
     """A buffer that isn't saved, a file that isn't Python yet, one in no encoding, and one that is gone."""
     names = "unsaved.py", "broken.py", "bytes.py", "gone.py"
-    unsaved, broken, undecodable, gone = files = [tmp_path / name for name in names]
+    unsaved, broken, undecodable, gone = files = [folder / name for name in names]
     for file in files:
         file.write_text(LOOP)
     broken.write_text("for x in (")
@@ -210,7 +251,7 @@ def test_what_cannot_be_fixed_is_one_sentence(tmp_path: Path) -> None:
     async def talk(editor: Editor) -> None:
         for file in files:
             await editor.open(file)
-        editor.change(unsaved, "print(1)\n")
+        await editor.change(unsaved, "print(1)\n")
         undecodable.write_bytes(b"# \xff\n")
         gone.unlink()
         answers = [await editor.fix(file) for file in files]
@@ -220,14 +261,14 @@ def test_what_cannot_be_fixed_is_one_sentence(tmp_path: Path) -> None:
         assert answers[3] == "Save the file first: syncscan runs the version on disk."
         assert not editor.edits
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
 @pytest.mark.slow
-def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path) -> None:
+def test_line_ends_and_a_byte_order_mark_stay(edited: Callable[[Talk], None], folder: Path) -> None:
     """A saved file with Windows' line ends is the editor's text, and its patch has them too."""
     pytest.importorskip("torch")
-    file = tmp_path / "train.py"
+    file = folder / "train.py"
     file.write_bytes(b"\xef\xbb\xbf" + f"# größer\n{LOOP}".replace("\n", "\r\n").encode())
 
     async def talk(editor: Editor) -> None:
@@ -237,22 +278,23 @@ def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path) -> None:
         assert edits[0].new_text.startswith("# größer\r\nimport torch\r\n")
         assert edits[0].new_text.count("\n") == edits[0].new_text.count("\r\n")
 
-    edited(tmp_path, talk)
+    edited(talk)
 
 
 @pytest.mark.slow
-def test_what_is_typed_while_the_fix_runs_is_not_replaced(tmp_path: Path) -> None:
+def test_what_is_typed_while_the_fix_runs_is_not_replaced(edited: Callable[[Talk], None], folder: Path) -> None:
     """The edit would be of the whole file as it was."""
     pytest.importorskip("torch")
-    file = tmp_path / "train.py"
+    file = folder / "train.py"
     file.write_text(LOOP)
 
     async def talk(editor: Editor) -> None:
         await editor.open(file)
         fixing = asyncio.create_task(editor.fix(file))
-        await asyncio.sleep(1)
-        editor.change(file, f"{LOOP}print('more')\n")
+        await asyncio.sleep(0)  # the request is sent
+        assert await editor.hover(file.as_uri())  # and read, as this comes behind it
+        await editor.change(file, f"{LOOP}print('more')\n")
         assert await fixing == "The file was changed while its fixes were verified: save it, and fix it again."
         assert not editor.edits
 
-    edited(tmp_path, talk)
+    edited(talk)
