@@ -1,12 +1,13 @@
-"""A step's observed time, and the intervals that it is the mean of."""
+"""A step's observed time, the intervals that it is the mean of, and the phases of a served trace."""
 
 from __future__ import annotations
 
 import pytest
 
-from syncscan.facts.period import earlier_work, later_work, step_intervals, step_period
+from syncscan.facts.period import PhaseSummary, earlier_work, later_work, phases_of, step_intervals, step_period
 from syncscan.load import with_steps
 from syncscan.model.interval import Interval
+from syncscan.model.step_marks import ServingPhase
 from tests.builder import TraceBuilder
 
 
@@ -208,3 +209,38 @@ def test_what_the_device_does_behind_the_last_step_is_reported() -> None:
         t.launch("kernel", at=10, lasts=3000)
     assert later_work(t.trace()) == Interval(1_000_000, 3_011_000)
     assert later_work(with_steps(t.trace(), as_one_step=True)) == Interval(11_000, 3_011_000)
+
+
+def served(*steps: tuple[str, float]) -> TraceBuilder:
+    """Ranges of these names and lengths, one behind the other, with a launch in each."""
+    t, at = TraceBuilder(), 0.0
+    for name, lasts in steps:
+        with t.scope(name, at, at + lasts):
+            t.launch(at=at + 1, lasts=10)
+        at += lasts
+    return t
+
+
+def test_steps_are_grouped_by_phase_and_batch() -> None:
+    """Prefill first; of one phase what takes the most time in all."""
+    t = served(
+        ("step[EXTEND bs=2 toks=900]", 5000),
+        ("step[DECODE bs=1]", 700),
+        ("step[DECODE bs=2]", 1000),
+        ("step[DECODE bs=2]", 1200),
+        ("step[DECODE bs=2]", 4000),
+    )
+    assert phases_of(t.trace()) == (
+        PhaseSummary(ServingPhase.PREFILL, 2, 1, 5000.0),
+        PhaseSummary(ServingPhase.DECODE, 2, 3, 1200.0),
+        PhaseSummary(ServingPhase.DECODE, 1, 1, 700.0),
+    )
+
+
+def test_steps_of_one_phase_need_no_table() -> None:
+    """The step's own numbers say all; so they do where no framework marks the steps."""
+    assert phases_of(served(("step[DECODE bs=2]", 1000), ("step[DECODE bs=4]", 1000)).trace()) == ()
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100):
+        t.launch(at=start + 1, lasts=10)
+    assert phases_of(t.trace()) == ()

@@ -1,10 +1,20 @@
-"""Whose file it is: paths as the profiler, Python and Windows write them, and names that only look like a library's."""
+"""Whose file it is: paths as the profiler, Python and Windows write them, and the scripts of entry points."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from syncscan.model.libraries import LIBRARIES, in_package, is_library, package_of, passes_on, path_in_package
+from syncscan.model.libraries import (
+    LIBRARIES,
+    in_package,
+    is_library,
+    only_starts,
+    package_of,
+    passes_on,
+    path_in_package,
+)
 from tests.each import each
 
 SITE = "/venv/lib/python3.12/site-packages"
@@ -140,3 +150,56 @@ def test_libraries_are_names_of_packages() -> None:
 def test_a_library_s_file_belongs_to_its_top_level_package(file: str, package: str | None) -> None:
     """The standard library's and generated code to Python, what torch's compiler writes to torch, a user's to none."""
     assert package_of(file) == package
+
+
+PIP = """\
+import re
+import sys
+from toylib.cli import main
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit(main())
+"""
+UV = """\
+import sys
+from toylib.cli import main
+if __name__ == "__main__":
+    if sys.argv[0].endswith("-script.pyw"):
+        sys.argv[0] = sys.argv[0][:-11]
+    sys.exit(main())
+"""
+SETUPTOOLS = """\
+# EASY-INSTALL-ENTRY-SCRIPT: 'toylib','console_scripts','toy'
+import sys
+if __name__ == '__main__':
+    sys.exit(load_entry_point('toylib', 'console_scripts', 'toy')())
+"""
+OWN = """\
+import torch
+for step in range(100):
+    train(step)
+"""
+
+
+@pytest.mark.parametrize("text", [PIP, UV, SETUPTOOLS])
+def test_a_script_that_only_calls_an_entry_point_starts_the_program(tmp_path: Path, text: str) -> None:
+    """Whoever has written it."""
+    script = tmp_path / "toy"
+    script.write_text(f"#!/env/bin/python\n{text}")
+    assert only_starts(str(script))
+
+
+@pytest.mark.parametrize(("name", "text"), [("toy", OWN), ("toy.py", PIP)])
+def test_a_script_with_lines_of_its_own_is_the_program(tmp_path: Path, name: str, text: str) -> None:
+    """Also without a suffix; and a file of Python's is always somebody's."""
+    script = tmp_path / name
+    script.write_text(f"#!/env/bin/python\n{text}")
+    assert not only_starts(str(script))
+
+
+def test_what_isn_t_there_is_no_such_script() -> None:
+    """As generated code; what Python runs modules with is none of the program's lines, nor a command of Windows's."""
+    assert not only_starts("<string>")
+    assert not only_starts("/nowhere/toy")
+    assert only_starts("<frozen runpy>")
+    assert only_starts("C:/env/Scripts/toy.exe/__main__.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.trace import Category, Trace
 from syncscan.report.timeline import COMMUNICATION, INPUT, SYNC_CALL, timeline
-from syncscan.report.timeline_lanes import pack, stacked
+from syncscan.report.timeline_lanes import pack, pauses, stacked
 from tests.builder import TraceBuilder
+from tests.recordings import analyzed
 from tests.report.example import scattered
 
 
@@ -216,3 +218,25 @@ def test_where_no_gain_is_projected_no_step_is_drawn_without_its_syncs():
     drawn = timeline(withheld)
     assert drawn["without"] == []
     assert "No gain could be projected" in drawn["why_none"]
+
+
+STALLS = Path(__file__).parent.parent.parent / "sample_traces" / "stalls"
+
+
+def test_the_collector_s_pause_is_a_slice_of_its_thread() -> None:
+    """By the habit's title, whose number leads to the habit; a search for it counts it."""
+    analysis = analyzed(STALLS / "gc.json.gz")
+    ((habit, intervals),) = pauses(analysis)
+    data = timeline(analysis)
+    (lane,) = [lane for group in data["groups"] for lane in group["lanes"] if lane["kind"] == "pauses"]
+    assert lane["label"] == "pauses"
+    number = data["names"].index(habit.title)
+    assert data["habits"] == {number: habit.id}
+    assert data["counts"][number] == len(intervals)
+
+
+def test_what_only_samples_show_has_no_lane() -> None:
+    """Where in the recorded steps it was isn't known."""
+    data = timeline(analyzed(STALLS / "lock_busy.json.gz"))
+    assert {lane["kind"] for group in data["groups"] for lane in group["lanes"]} <= {"scopes", "ops", "stream"}
+    assert data["habits"] == {}

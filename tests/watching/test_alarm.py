@@ -1,15 +1,20 @@
-"""A line that waits for more of the step than in its own past is alarmed, once and soon; noise is not."""
+"""A line that waits for more than in its past is alarmed, once and soon, and runs a command; noise is not."""
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmarks.watch_noise import alarms_of, load, steps_to_alarm
-from syncscan.watching.alarm import Alarms, Usual
+from syncscan.errors import UsageError
+from syncscan.watching.alarm import AlarmCommand, Alarms, Usual
+from tests.until import until
+from tests.watching.example import ALARM
 
 OLD, NEW = ("train.py", 5, "step"), ("train.py", 41, "step")
 CHUNK = 23
@@ -111,3 +116,28 @@ def test_noise_of_real_jobs_alarms_nothing_and_a_new_wait_does(job: str) -> None
     assert alarms_of(recorded, 1.0, seed=1) == []
     steps = [steps_to_alarm(recorded, 0.25, after=5000, most=1000, seed=seed) for seed in range(3)]
     assert all(count is not None and count <= 500 for count in steps), steps
+
+
+def test_a_command_has_the_alarm_on_its_standard_input(tmp_path: Path) -> None:
+    """And as a sentence in its environment."""
+    code = "import os, sys; open('got', 'w').write(sys.stdin.read() + os.environ['SYNCSCAN_ALARM'])"
+    script = tmp_path / "alarm.py"
+    script.write_text(code.replace("'got'", repr(str(tmp_path / "got"))))
+    AlarmCommand(f"{sys.executable} {script}")(ALARM)
+    until(lambda: (tmp_path / "got").exists() and (tmp_path / "got").read_text())
+    text, _, sentence = (tmp_path / "got").read_text().partition("}")
+    assert json.loads(text + "}")["line"] == 41
+    assert sentence == str(ALARM)
+
+
+def test_a_command_that_is_not_there_disturbs_nobody() -> None:
+    run = AlarmCommand("/nowhere/at-all")
+    for _ in range(10):
+        run(ALARM)
+    AlarmCommand("")(ALARM)
+
+
+@pytest.mark.parametrize("command", ["touch 'a b", "'"])
+def test_a_command_that_no_shell_could_split_is_refused(command: str) -> None:
+    with pytest.raises(UsageError, match="No closing quotation"):
+        AlarmCommand(command)
