@@ -41,8 +41,6 @@ MOSTLY = 0.6
 CYCLES = 2
 """Recurrences of a phase from which shares are based on whole cycles."""
 MOST_PHASES = 24
-MOST_SPANS = 4000
-"""Most intervals of the run, each in one phase, that are written to the trace."""
 
 
 class RunWatch:
@@ -135,9 +133,8 @@ class RunWatch:
         It has `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
         `loop`, the lines whose iterations are the steps (null if unknown); `window`, the first step and the first after
         those that shares are taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was
-        at work in them; `phases`, each with its kind, name, lines, `us` (of `sampled_us`), `at` (the steps that it was
-        met in) and `lines` (the costliest of the program's); and `spans`, rows of begin and end in µs from the first
-        step's begin and of a phase's place in `phases`, -1 for the steps themselves.
+        at work in them; `phases`, each with its kind, name, lines, `us` (of `sampled_us`) and `at` (the steps that it
+        was met in).
         """
         if not self.steps:
             return None
@@ -168,11 +165,9 @@ class RunWatch:
                     "last": phase.place.last,
                     "us": inside(phase.samples),
                     "at": self._met(phase),
-                    "lines": _lines(phase),
                 }
                 for phase in seen.phases
             ],
-            "spans": self._spans(seen),
         }
 
     def _counts(self) -> list[bool]:
@@ -218,19 +213,6 @@ class RunWatch:
         number = bisect.bisect_right(self._ends, moment) - 1
         return number if number < self.steps else -1
 
-    def _spans(self, seen: KnownRun) -> list[list[float]]:
-        """Return the intervals of consecutive samples in one phase, or in the steps."""
-        phase_of = {id(sample): number for number, phase in enumerate(seen.phases) for sample in phase.samples}
-        spans: list[list[float]] = []
-        for sample in seen.samples:
-            number, end = phase_of.get(id(sample), -1), (sample.at - self._ends[0]) / 1e3
-            begin = max(0.0, end - sample.ns / 1e3)
-            if spans and spans[-1][2] == number and begin - spans[-1][1] <= 2 * sample.ns / 1e3:
-                spans[-1][1] = round(end, 1)
-            elif len(spans) < MOST_SPANS:
-                spans.append([round(begin, 1), round(end, 1), number])
-        return spans
-
 
 class KnownRun(NamedTuple):
     """Known facts of a run: samples, which steps count, phases, and the steps' loop with the index of its function."""
@@ -270,11 +252,6 @@ def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
         first, end = end, end + len(list(group))
         if counted:
             yield first, end
-
-
-def _lines(phase: SeenPhase) -> list[list[Any]]:
-    named = naming()
-    return [[named(code.co_filename), name_of(code), line, round(ns / 1e3, 1)] for (code, line), ns in phase.lines()]
 
 
 def _moment(read: Any) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from syncscan.capture.stack_frames import RUNNER, outward
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, name_of, phases_of, rounds_of
 from syncscan.model.libraries import in_package, is_library
-from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase
+from syncscan.model.program_run import ProgramRun, RunPhase
 from syncscan.source.loops import LoopLines, Loops
 
 _HERE = str(Path(__file__).parent)
@@ -146,8 +146,6 @@ def run_of(parts: Sequence[ProgramPart], steps: int) -> ProgramRun:
         mean_us=None,
         steps_share=None,
         phases=tuple(map(_run_phase, parts)),
-        intervals=(),
-        disturbed=(),
     )
 
 
@@ -163,10 +161,6 @@ def _run_phase(part: ProgramPart) -> RunPhase:
         last=place.last,
         share=None,
         every=(begins[-1] - begins[0]) / (len(begins) - 1) if len(begins) > 1 else None,
-        lines=tuple(
-            PhaseLine(file=code.co_filename, line=line, function=name_of(code), share=None)
-            for (code, line), _ in phase.lines()
-        ),
         rounds=len(part.rounds) / part.came if len(part.rounds) > part.came else None,
     )
 

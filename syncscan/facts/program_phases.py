@@ -42,8 +42,6 @@ MOSTLY = 0.6
 PREDICTS = 0.5
 """Least part of a phase in which a network is called without training anything, if the phase is a validation."""
 _MODULE = "torch/nn/modules/module.py"
-MOST_LINES = 12
-"""A phase's costliest lines that are listed."""
 
 Frame = tuple[CodeType, int]
 """A function and the line in it."""
@@ -76,13 +74,6 @@ class SeenPhase(NamedTuple):
     @property
     def ns(self) -> int:
         return sum(sample.ns for sample in self.samples)
-
-    def lines(self) -> list[tuple[Frame, int]]:
-        """Return the program's innermost lines in it with the time of each (ns), longest first."""
-        took: Counter[Frame] = Counter()
-        for sample in self.samples:
-            took[_own_line(sample.stack)] += sample.ns
-        return took.most_common(MOST_LINES)
 
 
 class WatchedSteps(NamedTuple):
@@ -398,11 +389,6 @@ def _phase_name(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> 
     if callee is not None and not is_library(callee.co_filename) and not callee.co_name.startswith("<"):
         return f"{callee.co_name!s}()"
     return "other work"
-
-
-def _own_line(stack: Sequence[Frame]) -> Frame:
-    """Return the innermost line of the program's own, else the innermost of all."""
-    return next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
 
 
 def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, LoopLines] | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 
 from syncscan.model import capture
-from syncscan.model.program_run import PhaseLine, ProgramRun, RunInterval, RunPhase
+from syncscan.model.program_run import ProgramRun, RunPhase
 
 SETTLED = 8
 """The step from which on a capture can have warmed up before a phase comes."""
@@ -21,36 +20,19 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
     counted = [us for k, us in enumerate(record.steps_us) if first <= k < end and k not in disturbed]
     if not counted:
         return None
-    ends = [0.0, *accumulate(record.steps_us)]
-    phases = sorted(range(len(record.phases)), key=lambda k: -record.phases[k].us)
-    place = {number: k for k, number in enumerate(phases)}
-    shares = [record.phases[k].us / record.sampled_us if record.sampled_us else 0.0 for k in phases]
+    phases = sorted(record.phases, key=lambda phase: -phase.us)
+    inside = sum(phase.us for phase in phases)
     return ProgramRun(
         steps=record.steps,
-        watched_us=ends[-1],
+        watched_us=sum(record.steps_us),
         counted=len(counted),
         mean_us=max(0.0, sum(counted) - record.own_us) / len(counted),
-        steps_share=max(0.0, 1 - sum(shares)) if record.sampled_us else None,
-        phases=tuple(_phase(record.phases[k], record) for k in phases),
-        intervals=tuple(
-            RunInterval(begin_us=begin, end_us=end, phase=place.get(phase)) for begin, end, phase in record.spans
-        ),
-        disturbed=_intervals(((first, end) for first, end, _ in record.disturbed), ends),
+        steps_share=max(0.0, 1 - inside / record.sampled_us) if record.sampled_us else None,
+        phases=tuple(_phase(phase, record.sampled_us) for phase in phases),
     )
 
 
-def _intervals(rows: Iterable[tuple[int, int]], ends: Sequence[float]) -> tuple[RunInterval, ...]:
-    last = len(ends) - 1
-    return tuple(
-        RunInterval(begin_us=ends[min(first, last)], end_us=ends[min(end, last)], phase=None)
-        for first, end in rows
-        if first < last
-    )
-
-
-def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
-    whole, took = record.sampled_us, sum(line.amount for line in phase.lines)
-    share = phase.us / whole if whole else 0.0
+def _phase(phase: capture.CapturedPhase, whole: float) -> RunPhase:
     return RunPhase(
         kind=phase.kind,
         name=phase.name,
@@ -58,13 +40,8 @@ def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
         function=phase.function,
         first=phase.first,
         last=phase.last,
-        share=share,
+        share=phase.us / whole if whole else 0.0,
         every=_every(phase.at),
-        lines=tuple(
-            PhaseLine(file=line.file, line=line.line, function=line.function, share=share * line.amount / took)
-            for line in phase.lines
-            if took
-        ),
         seen_at=next((step for step in phase.at if step >= SETTLED), phase.at[0] if phase.at else None),
     )
 

@@ -229,7 +229,6 @@ class CapturedPhase(msgspec.Struct, frozen=True):
     """Time of the phase, as part of `RunRecord.sampled_us`."""
     at: tuple[Count, ...] = ()
     """Steps in which it was seen."""
-    lines: Annotated[tuple[SampledLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
 
 class RunLoop(msgspec.Struct, frozen=True):
@@ -255,13 +254,6 @@ class RunRecord(msgspec.Struct, frozen=True):
     own_us: NotNegative = 0.0
     """Time in which the capture itself was at work in the steps that the mean is based on."""
     phases: Annotated[tuple[CapturedPhase, ...], msgspec.Meta(max_length=64)] = ()
-    spans: Annotated[tuple[tuple[NotNegative, NotNegative, Index], ...], msgspec.Meta(max_length=MOST_NODES)] = ()
-    """Begin and end, µs from the first step's begin, of each interval in one phase, and its index, -1 for the steps."""
-
-    def __post_init__(self) -> None:
-        """Reject a span of a phase that isn't there."""
-        if any(phase >= len(self.phases) or end < begin for begin, end, phase in self.spans):
-            raise ValueError("a span without a phase")
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):

@@ -19,16 +19,6 @@ class PhaseKind(enum.Enum):
     OTHER = "other work"
 
 
-class PhaseLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the program in which a phase was sampled."""
-
-    file: str
-    line: int
-    function: str
-    share: float | None
-    """Fraction of the run's time; None if nothing was timed."""
-
-
 class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """Work of the program between or within its steps, but not in each of them."""
 
@@ -44,21 +34,10 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """Fraction of the run's time, 0 to 1; None if nothing was timed."""
     every: float | None
     """Mean number of steps between occurrences; None if it occurred once."""
-    lines: tuple[PhaseLine, ...]
-    """The costliest lines."""
     seen_at: int | None = None
     """A step before which or in which it ran, late enough to be recorded; None if no step is known."""
     rounds: float | None = None
     """Mean rounds of its loop per occurrence; None if they weren't counted, or it is no loop."""
-
-
-class RunInterval(msgspec.Struct, frozen=True, kw_only=True):
-    """An interval of the run, µs from its first step's begin."""
-
-    begin_us: float
-    end_us: float
-    phase: int | None
-    """Index in `ProgramRun.phases`; None for the steps themselves."""
 
 
 class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +55,3 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """The steps' fraction of the run's time, 0 to 1; None without samples."""
     phases: tuple[RunPhase, ...]
     """Phases that take the rest, longest first."""
-    intervals: tuple[RunInterval, ...]
-    disturbed: tuple[RunInterval, ...]
-    """Intervals in which the capture itself was at work."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-VERSION = 3
+VERSION = 4
 """Version of the key `saved`, the only one that is read. A change of the types below increments it."""
 MOST_ROWS = 2**31
 

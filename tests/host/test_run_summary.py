@@ -18,7 +18,6 @@ PHASE: dict[str, Any] = {
     "last": 9,
     "us": 100.0,
     "at": [3, 7, 10],
-    "lines": [["ppo.py", "main", 5, 75.0], ["ppo.py", "main", 7, 25.0]],
 }
 RUN: dict[str, Any] = {
     "steps": 11,
@@ -26,8 +25,7 @@ RUN: dict[str, Any] = {
     "window": [1, 11],
     "disturbed": [[0, 1, "starting"], [4, 5, "profiler"]],
     "sampled_us": 240.0,
-    "phases": [{**PHASE, "kind": "checkpoint", "us": 24.0, "at": [7], "lines": []}, PHASE],
-    "spans": [[0.0, 100.0, -1], [120.0, 170.0, 1]],
+    "phases": [{**PHASE, "kind": "checkpoint", "us": 24.0, "at": [7]}, PHASE],
 }
 
 
@@ -60,7 +58,6 @@ def test_shares_are_of_what_was_sampled_and_add_up() -> None:
     assert run.steps_share is not None
     assert [round(phase.share, 3) for phase in run.phases] == [0.417, 0.1]
     assert round(run.steps_share, 3) == 0.483
-    assert [(line.line, round(line.share, 2)) for line in run.phases[0].lines] == [(5, 0.31), (7, 0.1)]
 
 
 def test_a_phase_comes_each_so_many_steps() -> None:
@@ -70,13 +67,6 @@ def test_a_phase_comes_each_so_many_steps() -> None:
     assert [phase.every for phase in run.phases] == [3.5, None]
 
 
-def test_intervals_name_phases_by_their_new_place() -> None:
-    """They are put in order by what they take."""
-    run = run_of(record())
-    assert run is not None
-    assert [(s.begin_us, s.phase) for s in run.intervals] == [(0.0, None), (120.0, 0)]
-
-
 def test_a_run_that_was_disturbed_from_end_to_end_tells_nothing() -> None:
     """As that of a script with a few steps."""
     assert run_of(record(disturbed=[[0, 11, "profiler"]])) is None
@@ -84,6 +74,5 @@ def test_a_run_that_was_disturbed_from_end_to_end_tells_nothing() -> None:
 
 
 def test_what_is_no_run_is_refused() -> None:
-    """A span of a phase that isn't there, a time below zero."""
-    assert record(spans=[[0.0, 1.0, 7]]) is None
+    """A time below zero."""
     assert record(steps_us=[-1.0]) is None

@@ -31,7 +31,7 @@ def written(folder: Path, name: str = MAIN, **stored: Any) -> Path:
 
 
 def phase(**more: Any) -> dict[str, Any]:
-    return {**RUN, "phases": [{**PHASE, **more}], "spans": [[0.0, 100.0, -1], [120.0, 170.0, 0]]}
+    return {**RUN, "phases": [{**PHASE, **more}]}
 
 
 def words(report: str) -> str:
@@ -57,7 +57,7 @@ def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
 
 def test_a_phase_without_a_trace_comes_with_the_command_that_records_it(tmp_path: Path) -> None:
     """A capture that begins some steps before one in which the phase came, of the program as it was typed."""
-    late = {"spans": [], "phases": [{**PHASE, "at": [3, 30]}]}
+    late = {"phases": [{**PHASE, "at": [3, 30]}]}
     analysis = api.analyze(written(tmp_path, run={**RUN, **late}))
     command = "`syncscan profile --start-at 22 --calibrate 0 --active 8 ppo.py --seed 1` records the rollout."
     assert program_run.sentence(analysis, ("ppo.py", "--seed", "1")).endswith(command)
