@@ -20,10 +20,10 @@ from types import CodeType
 from typing import Any
 
 from syncscan.watching import watch as watches
-from syncscan.watching.record import Journal
 from syncscan.watching.sampler import RATE, Tick
 from syncscan.watching.thread_position import ThreadPosition
 from syncscan.watching.watch import INTERVAL_S, Watch
+from syncscan.watching.watch_file import Journal
 
 DAY_S = 86_400
 MOST_BYTES, FILES = 1_000_000, 3

@@ -23,8 +23,8 @@ from typing import Any
 
 import torch
 
-from syncscan.watching.reading import read
 from syncscan.watching.watch import Watch
+from syncscan.watching.watch_file import read
 
 Spent = dict[str, float]
 Program = Callable[[Spent], None]

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.watched_jobs import JOBS, Job
-from syncscan.watching.reading import read
 from syncscan.watching.sampler import RATE, Tick
 from syncscan.watching.thread_position import DEVICE
 from syncscan.watching.watch import Watch
+from syncscan.watching.watch_file import read
 
 WAITS = {
     "item": "loss.item()",
@@ -158,7 +158,7 @@ class Recorded(Watch):
     def _count_sample(self, tick: Tick) -> tuple[int, Any, int]:
         stand = self._places(tick.stack)
         if stand is not None:
-            kind = stand.kind if stand.sure else f"{stand.kind}?"
+            kind = stand.kind
             ran = tick.ran or tick.brief
             self.ticks.append((tick.at, tick.times, tick.late, ran, stand.file, stand.line, kind))
         return super()._count_sample(tick)

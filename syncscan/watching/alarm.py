@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from syncscan.errors import UsageError
-from syncscan.watching.record import ENCODER, Alarm
 from syncscan.watching.tally import Key
+from syncscan.watching.watch_file import ENCODER, Alarm
 
 GROWS = 0.05
 """Least growth of a share that is looked for."""

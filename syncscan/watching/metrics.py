@@ -14,8 +14,7 @@ from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.guarding.guard import family
-from syncscan.watching.reading import RECORDS
-from syncscan.watching.record import ENCODER, Alarm, Begin, Record, Window
+from syncscan.watching.watch_file import ENCODER, RECORDS, Alarm, Begin, Record, Window
 
 Sink = Callable[[Record], None]
 

@@ -8,8 +8,7 @@ from pathlib import PurePath
 
 from syncscan.model.duration import duration
 from syncscan.report.blocks import Block, Grid, GridColumn, Heading, Sentence, Words, code
-from syncscan.watching.reading import WatchRecords
-from syncscan.watching.record import WatchedLine, Window
+from syncscan.watching.watch_file import WatchedLine, WatchRecords, Window
 
 LINES = 15
 """Lines of the program that are listed."""

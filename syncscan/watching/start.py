@@ -18,11 +18,10 @@ from syncscan.capture.processes import inheriting, with_startup
 from syncscan.capture.script import ScriptRun
 from syncscan.errors import UsageError
 from syncscan.watching.alarm import AlarmCommand
-from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, sinks_of
-from syncscan.watching.once import Once
-from syncscan.watching.record import Alarm
+from syncscan.watching.single_capture import SingleCapture, safely
 from syncscan.watching.watch import INTERVAL_S, Watch, logger
+from syncscan.watching.watch_file import Alarm
 
 VARIABLE = "SYNCSCAN_WATCH"
 """Environment variable with the watch that a process is to begin, as JSON."""
@@ -130,7 +129,7 @@ class _Captures:
 
         pause.enter_context(self._watch.paused())
         plan = Plan(1, 2, CAPTURED_STEPS, 1, 5)
-        begin = functools.partial(safely, functools.partial(Once, self._out, plan, done, say=logger.info))
+        begin = functools.partial(safely, functools.partial(SingleCapture, self._out, plan, done, say=logger.info))
         threading.Thread(target=begin, name="syncscan-capture", daemon=True).start()
 
 

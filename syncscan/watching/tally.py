@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from syncscan.watching.record import WatchedLine, WatchedThread, Window, WindowSteps
 from syncscan.watching.thread_position import DEVICE, HOST, INPUT, PEERS, ThreadPosition
+from syncscan.watching.watch_file import WatchedLine, WatchedThread, Window, WindowSteps
 
 MOST_LINES = 256
 """Most lines that a window counts; further ones count together."""

@@ -3,8 +3,8 @@
 A line counts as a wait for the device by three signs, each of the innermost frame: torch's function that waits
 (`synchronize`), the name of what the instruction calls (`item`, which Python 3.11 and later tell exactly), and a
 pattern of `syncscan lint` on the line. No sign shows whether a tensor is on the device; but a read of a tensor on the
-CPU takes no time, and no sample meets it. A name that numbers and lists have too (`float`, `if`) is less sure
-(`ThreadPosition.sure`): it is a wait if the sample shows that Python didn't run, as only a tensor's releases the GIL.
+CPU takes no time, and no sample meets it. A name that numbers and lists have too (`float`, `if`) is a wait if the
+sample shows that Python didn't run, as only a tensor's releases the GIL.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ class ThreadPosition(NamedTuple):
     """A thread's position: the program's innermost line, and what it does there.
 
     `kind` is one of the kinds above, `rule` the rule of the catalogue for a wait for the device, "" where none is
-    known. A thread outside of the program's code is at the library's innermost line. `sure` is whether the kind
-    holds whatever the sample shows.
+    known. A thread outside of the program's code is at the library's innermost line.
     """
 
     file: str
@@ -88,7 +87,6 @@ class ThreadPosition(NamedTuple):
     function: str
     kind: str
     rule: str
-    sure: bool = True
 
 
 class PositionLookup:
@@ -101,23 +99,23 @@ class PositionLookup:
     def __init__(self, since: float | None = None) -> None:
         self._since = time.time() if since is None else since
         self._known: dict[tuple[int, int], tuple[CodeType, ThreadPosition, bool]] = {}
-        self._kinds: dict[tuple[int, int], tuple[CodeType, tuple[str, str, bool]]] = {}
+        self._kinds: dict[tuple[int, int], tuple[CodeType, tuple[str, str]]] = {}
         self._own_files: dict[str, bool] = {}
         self._lint_lines: dict[str, dict[int, str]] = {}
 
     def __call__(self, stack: Sequence[Any]) -> ThreadPosition | None:
         """Return where a thread with this stack is; None for an empty one, or one of syncscan's own threads."""
-        kind, rule, sure = HOST, "", True
+        kind, rule = HOST, ""
         inner: ThreadPosition | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
             position, is_own = self._at(code, at)
             # What a frame waits for is looked up where it counts alone: reading sources costs far more than the rest.
             if kind == HOST and (inner is None or _passes(inner)):
-                kind, rule, sure = self._kind(code, at, position.line, is_own)
+                kind, rule = self._kind(code, at, position.line, is_own)
             inner = inner or position
             if is_own:
-                return position._replace(kind=kind, rule=rule, sure=sure)
-        return None if inner is None else inner._replace(kind=kind, rule=rule, sure=sure)
+                return position._replace(kind=kind, rule=rule)
+        return None if inner is None else inner._replace(kind=kind, rule=rule)
 
     @staticmethod
     def is_own(position: ThreadPosition) -> bool:
@@ -143,7 +141,7 @@ class PositionLookup:
             cached = self._own_files[file] = _is_own(file)
         return cached
 
-    def _kind(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str, bool]:
+    def _kind(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str]:
         key = id(code), at
         cached = self._kinds.get(key)
         if cached is None:
@@ -152,27 +150,27 @@ class PositionLookup:
             cached = self._kinds[key] = (code, self._waits(code, at, line, is_own))
         return cached[1]
 
-    def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str, bool]:
-        """Return what a thread waits for that stands right here, with its rule, and whether that is sure."""
+    def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str]:
+        """Return what a thread waits for that stands right here, with its rule."""
         file, name = code.co_filename, code.co_name
         for package, names, kind in () if is_own else _FUNCTIONS:
             if in_package(file, package) and (not names or name in names):
-                return kind, "synchronize" if kind == DEVICE and name == "synchronize" else "", True
+                return kind, "synchronize" if kind == DEVICE and name == "synchronize" else ""
         if not self._readable(file):
-            return HOST, "", True
+            return HOST, ""
         call = ""
         with contextlib.suppress(Exception):  # positions that no source has
             call = called(code, at)
         if call in CALLS:
-            return DEVICE, CALLS[call], True
+            return DEVICE, CALLS[call]
         rule = self._lines_with_rules(file).get(line, "") if is_own else ""
         if rule:
-            return DEVICE, rule, True
+            return DEVICE, rule
         if call in UNSURE_CALLS:
-            return DEVICE, UNSURE_CALLS[call], False
+            return DEVICE, UNSURE_CALLS[call]
         if call in ("[]", "to", "") and _reads_back(code, at):
-            return DEVICE, "", False
-        return HOST, "", True
+            return DEVICE, ""
+        return HOST, ""
 
     def _readable(self, file: str) -> bool:
         """Return whether a file's lines are still those that run.

@@ -29,12 +29,12 @@ from syncscan.capture.repeats import Repeats
 from syncscan.errors import UsageError
 from syncscan.patches import when_imported
 from syncscan.watching.alarm import Alarms, Growth, Usual
-from syncscan.watching.hooks import safely
 from syncscan.watching.metrics import Sink, close
-from syncscan.watching.record import Alarm, Begin, Captured, End, Journal, Record, Window
 from syncscan.watching.sampler import RATE, LateSamples, OtherThreads, Sampler, Tick, stack_of
+from syncscan.watching.single_capture import safely
 from syncscan.watching.tally import Key, Tally
 from syncscan.watching.thread_position import DEVICE, HOST, PositionLookup
+from syncscan.watching.watch_file import Alarm, Begin, Captured, End, Journal, Record, Window
 
 INTERVAL_S = 20.0
 """Seconds of a window: 460 samples, so that a share of a half is known to 5 points and one of 5 % to 2."""

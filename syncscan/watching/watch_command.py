@@ -16,7 +16,7 @@ from syncscan.cli.needs import Need, given, name, needs
 from syncscan.cli.output import colors, drawn
 from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
 from syncscan.errors import TraceNotFound, UsageError
-from syncscan.watching.reading import SUFFIX, WatchRecords, fetch, files_of, is_address, read
+from syncscan.watching.watch_file import SUFFIX, WatchRecords, fetch, files_of, is_address, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,8 +149,8 @@ def _text(watched: WatchRecords, form: str) -> str:
     from msgspec.structs import replace
 
     from syncscan.watching.metrics import Prometheus
-    from syncscan.watching.record import ENCODER
     from syncscan.watching.screen import LINES, blocks
+    from syncscan.watching.watch_file import ENCODER
 
     if form == "text":
         return drawn(blocks(watched), form)

@@ -237,9 +237,7 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/usage.py": "a thread of its own looks at frames",
     "watching/watch.py": "a thread of its own looks at frames",
     "watching/sampler.py": "a thread of its own looks at frames",
-    "watching/hooks.py": "a thread of its own looks at frames",
-    "watching/attaching/inside.py": "looks at frames once",
-    "watching/attaching/attach.py": "another process looks at frames",
+    "watching/single_capture.py": "a thread of its own looks at frames",
 }
 """Files that put something into a program's process → what opens it and returns what closes it, or why it is none."""
 

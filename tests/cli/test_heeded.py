@@ -31,8 +31,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.proof.command_trial import CommandOptions
 from syncscan.proof.outcome import Proof
 from syncscan.report import html
-from syncscan.watching.record import Journal
 from syncscan.watching.watch_command import OF_A_RUN
+from syncscan.watching.watch_file import Journal
 from tests.builder import TraceBuilder
 from tests.fixing.test_report import FIXED
 from tests.fleet.example import job
@@ -260,9 +260,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
     built.stand_in("syncscan.capture.script.run_script", captured)
     built.stand_in("syncscan.watching.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
-    built.stand_in("syncscan.watching.attaching.injection.process_of", lambda pid: pid)
+    built.stand_in("syncscan.watching.code_injection.process_of", lambda pid: pid)
     built.stand_in(
-        "syncscan.watching.attaching.attach.attached",
+        "syncscan.watching.attach.attached",
         lambda *args, **how: contextlib.nullcontext(SimpleNamespace(until=answered)),
     )
     built.stand_in("syncscan.watching.watch_command._show", lambda *args: None)

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from syncscan.watching.reading import WatchRecords, of_records
-from syncscan.watching.record import Alarm, Begin, Captured, End, Record, WatchedLine, Window, WindowSteps
+from syncscan.watching.watch_file import (
+    Alarm,
+    Begin,
+    Captured,
+    End,
+    Record,
+    WatchedLine,
+    WatchRecords,
+    Window,
+    WindowSteps,
+    of_records,
+)
 
 AT = 1_790_000_000.0
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from syncscan.cli import group
 from syncscan.errors import TraceNotFound, UsageError
 from syncscan.watching.metrics import MOST_RECORDS, Prometheus, PrometheusPort, TensorBoard, sinks_of
-from syncscan.watching.reading import fetch
+from syncscan.watching.watch_file import fetch
 from tests.watching.example import ALARM, begin, window
 
 

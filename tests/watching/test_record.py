@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
-from syncscan.watching.reading import files_of, read
-from syncscan.watching.record import Journal
+from syncscan.watching.watch_file import Journal, files_of, read
 from tests.watching.example import END, begin, window
 
 

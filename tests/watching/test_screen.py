@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from syncscan.report import terminal
-from syncscan.watching.record import Record, WatchedLine, WatchedThread
 from syncscan.watching.screen import blocks, trend
+from syncscan.watching.watch_file import Record, WatchedLine, WatchedThread
 from tests.watching.example import END, begin, watched, window
 
 

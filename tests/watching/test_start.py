@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.watching.reading import files_of, read
+from syncscan.watching.watch_file import files_of, read
 
 torch = pytest.importorskip("torch")
 
@@ -64,7 +64,7 @@ def test_a_script_that_steps_nothing_is_reported_to(tmp_path: Path) -> None:
 
 ALARMED = """
 import json, threading, time, torch, syncscan
-from syncscan.watching.record import Alarm
+from syncscan.watching.watch_file import Alarm
 
 parameter = torch.zeros(1, requires_grad=True)
 optimizer = torch.optim.SGD([parameter], lr=0.1)

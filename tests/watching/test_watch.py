@@ -17,9 +17,9 @@ import pytest
 import syncscan
 from syncscan.capture.ticks import SIGNAL
 from syncscan.errors import UsageError
-from syncscan.watching.reading import read
 from syncscan.watching.sampler import Sampler
 from syncscan.watching.watch import Watch
+from syncscan.watching.watch_file import read
 from tests.until import until
 
 torch = pytest.importorskip("torch")

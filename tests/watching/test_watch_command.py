@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.errors import TraceNotFound
-from syncscan.watching.record import Journal
+from syncscan.watching.watch_file import Journal
 from tests import schemas
 from tests.watching.example import END, begin, window
 

@@ -1,8 +1,6 @@
-"""Attach to a process: give it an order, and wait for what it answers; read its frames where it hears nothing.
+"""Attach to a process: give it an order, through a folder, and wait for what it answers.
 
-It hears nothing while its main thread is in a call of C's. Python 3.14 reads another process's frames by itself. Before
-that gdb has the process write them by the function that `faulthandler` uses, which needs no GIL and allocates nothing.
-Neither runs any code of Python's in the process.
+It hears nothing while its main thread is in a call of C's.
 """
 
 from __future__ import annotations
@@ -10,19 +8,79 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from syncscan.errors import ProgramFailed
-from syncscan.watching.attaching.injection import GDB_ATTACH, GDB_S, PythonProcess, run_debugger, run_line
-from syncscan.watching.attaching.requests import Order, answers
+from syncscan.watching.code_injection import PythonProcess, run_line
+
+ORDER, ANSWERS = "order.json", "answers.jsonl"
+Action = Literal["capture", "watch", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order to a process: an action, where its result goes, and how much of it."""
+
+    action: Action
+    out: str = ""
+    steps: int = 3
+    warmup: int = 4
+    interval: float = 20.0
+    wait_s: float = 600.0
+    capture_on_alarm: bool = False
+    asker: int = 0
+    """Process that waits for the answers; 0 where that is unknown."""
+
+    def write(self, folder: Path) -> None:
+        (folder / ORDER).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def read(folder: Path) -> Order:
+        return Order(**json.loads((folder / ORDER).read_text(encoding="utf-8")))
+
+
+def answer(folder: Path, **row: Any) -> None:
+    """Append a line to the answers; in the attached process.
+
+    A folder that has gone wants none, and one whose command was killed is removed.
+    """
+    if not folder.is_dir():
+        return
+    if not _is_awaited(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    file = os.open(folder / ANSWERS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, json.dumps(row).encode() + b"\n")
+    finally:
+        os.close(file)
+
+
+def _is_awaited(folder: Path) -> bool:
+    """Return whether the command that wrote a folder's order still runs, as far as is known."""
+    try:
+        asker = Order.read(folder).asker
+        if asker:
+            os.kill(asker, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
+def answers(folder: Path, since: int = 0) -> Iterator[dict[str, Any]]:
+    file = folder / ANSWERS
+    if file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines()[since:]:
+            yield json.loads(line)
+
 
 SCRIPT = "begin.py"
 LOOK_S = 0.05
@@ -44,7 +102,7 @@ def _begin(folder, package):
                 spec = importlib.util.spec_from_file_location("syncscan", os.path.join(package, "__init__.py"))
                 module = sys.modules["syncscan"] = importlib.util.module_from_spec(spec)
                 spec.loader.exec_module(module)
-            from syncscan.watching.attaching.inside import carry_out
+            from syncscan.watching.attached_process import carry_out
         except Exception as error:
             with open(os.path.join(folder, "answers.jsonl"), "a") as file:
                 why = "%s: %s; its environment is %s" % (type(error).__name__, error, sys.prefix)
@@ -91,7 +149,7 @@ def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[
     try:
         replace(order, asker=os.getpid()).write(folder)
         script = folder / SCRIPT
-        package = str(Path(__file__).parents[2])
+        package = str(Path(__file__).parents[1])
         script.write_text(BOOTSTRAP.replace("FOLDER", repr(str(folder))).replace("PACKAGE", repr(package)))
         if process.uid != os.geteuid():
             for path in (folder, folder / "order.json", script):
@@ -141,7 +199,7 @@ class Answers:
                 raise NotHeard(
                     f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so"
                     " nothing was started.",
-                    "syncscan attach PID --dump shows the call.",
+                    "py-spy dump --native --pid PID shows the call.",
                 )
             time.sleep(LOOK_S)
 
@@ -175,79 +233,3 @@ class Answers:
             time.sleep(4 * LOOK_S)
             if not any("done" in row or row.get("failed") for row in answers(self._folder)):
                 raise ProgramFailed(f"Process {self._process.pid} ended before it answered.", "")
-
-
-Frames = list[tuple[str, int, str]]
-"""File, line and function of each frame of a thread, innermost first."""
-
-_READ = """
-import _remote_debugging, json, sys
-pid = int(sys.argv[1])
-rows = []
-for thread in _remote_debugging.RemoteUnwinder(pid, all_threads=True).get_stack_trace():
-    frames = [(f.filename, f.lineno, f.funcname) for f in thread.frame_info]
-    rows.append((thread.thread_id == pid, frames))
-print(json.dumps(rows))
-"""
-_WRITE = (
-    GDB_ATTACH
-    + r"""    page = int(gdb.parse_and_eval("((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"))
-    if page in (0, 2**64 - 1):
-        raise gdb.error("the process has no memory left")
-    gdb.selected_inferior().write_memory(page, PATH)
-    file = int(gdb.parse_and_eval("((int(*)(char*,int,int))open)((char*)%d,1025,0)" % page))
-    if file >= 0:
-        call = "((char*(*)(int,void*,void*))_Py_DumpTracebackThreads)(%d,(void*)0,(void*)0)" % file
-        gdb.parse_and_eval(call)
-        gdb.parse_and_eval("((int(*)(int))close)(%d)" % file)
-    gdb.parse_and_eval("((int(*)(void*,unsigned long))munmap)((void*)%d,4096)" % page)
-except gdb.error:
-    pass
-finally:
-    try:
-        gdb.execute("detach", to_string=True)
-    except gdb.error:
-        pass
-"""
-)
-
-
-def python_frames(process: PythonProcess) -> list[Frames]:
-    """Return the frames of each thread, the main one's first; empty where they can't be read."""
-    try:
-        return _by_python(process) if process.remote else _by_gdb(process)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return []
-
-
-def _by_python(process: PythonProcess) -> list[Frames]:
-    words = [process.executable, "-I", "-S", "-c", _READ, str(process.pid)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=GDB_S, check=True)
-    rows = sorted(json.loads(done.stdout), key=lambda row: not row[0])
-    return [[(file, line, function) for file, line, function in frames] for _, frames in rows]
-
-
-def _by_gdb(process: PythonProcess) -> list[Frames]:
-    gdb = shutil.which("gdb")
-    if gdb is None:
-        return []
-    with tempfile.TemporaryDirectory(prefix="syncscan-dump-") as folder:
-        written, commands = Path(folder) / "frames", Path(folder) / "commands.py"
-        written.touch(mode=0o600)
-        commands.write_text(_WRITE.replace("PID", str(process.pid)).replace("PATH", repr(os.fsencode(written) + b"\0")))
-        if process.uid != os.geteuid():
-            for path in (Path(folder), written):
-                os.chown(path, process.uid, -1)
-        run_debugger([gdb, "-nx", "-batch", "-iex", "set auto-load off", "-x", str(commands)])
-        return _parsed(written.read_text(errors="replace"))
-
-
-def _parsed(text: str) -> list[Frames]:
-    """Return the threads of faulthandler's text; the one that gdb had chosen is the main one."""
-    main: list[Frames] = []
-    other_threads: list[Frames] = []
-    for part in re.split(r"\n(?=\S)", text):
-        frames = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', part, re.MULTILINE)
-        threads = main if part.startswith("Current thread") else other_threads
-        threads.append([(file, int(line), function) for file, line, function in frames])
-    return [frames for frames in (*main, *other_threads) if frames]

@@ -1,9 +1,8 @@
-"""A process that was started without syncscan is captured, watched or asked where it stands, and goes on as before."""
+"""A process that was started without syncscan is captured or watched, and goes on as before."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,12 +16,10 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.watching.attach_command import _waiting_for
-from syncscan.watching.attaching import injection
-from syncscan.watching.attaching.attach import Answers, NotHeard, _parsed, attached
-from syncscan.watching.attaching.injection import native_frames, process_of, run_line
-from syncscan.watching.attaching.requests import Order, answer
-from syncscan.watching.reading import read
+from syncscan.watching import code_injection
+from syncscan.watching.attach import Answers, NotHeard, Order, answer, attached
+from syncscan.watching.code_injection import process_of, run_line
+from syncscan.watching.watch_file import read
 from tests.until import until
 
 torch = pytest.importorskip("torch")
@@ -145,83 +142,17 @@ def test_a_watch_that_can_not_write_ends_at_once(
 
 @pytest.mark.slow
 @reachable
-def test_a_dump_says_where_the_threads_are(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
-    process = started(TRAIN)
-    with attached(process_of(process.pid), Order("dump")) as answers:
-        threads = answers.until("threads")["threads"]
-    assert threads[0]["name"] == "MainThread"
-    assert threads[0]["frames"][-1][0].endswith("job.py")
-    assert threads[0]["kind"] == "host"
-
-
-GUARDED = """
-import sys, threading, time, torch
-from tests.as_on_a_gpu import Machine
-from syncscan.capture import device
-machine = Machine()
-device.vendor = lambda: "cuda"
-torch._C._cuda_set_sync_debug_mode = machine.set_mode
-torch._C._cuda_get_sync_debug_mode = lambda: machine.mode
-torch._C._cuda_synchronize = lambda: None
-parameter = torch.zeros(1, requires_grad=True)
-optimizer = torch.optim.SGD([parameter], lr=0.1)
-number = 0
-while True:
-    parameter.sum().backward()
-    optimizer.step()
-    machine.sync()
-    time.sleep(0.01)
-    number += 1
-    hooks = len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks)
-    threads = sum("syncscan" in thread.name for thread in threading.enumerate()) + machine.mode
-    with open("state", "w") as file:
-        file.write(f"{number} {hooks} {threads}")
-"""
-
-
-@pytest.mark.slow
-@reachable
-def test_a_guard_counts_the_syncs_of_some_steps_by_line(
-    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A read-back per step, as torch warns of it; afterwards torch's debug mode, hooks and threads are as before."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
-    process = started(GUARDED)
-    result = CliRunner().invoke(group, ["attach", str(process.pid), "--guard", "--steps", "4"], catch_exceptions=False)
-    assert result.stdout.splitlines()[0] == "4 syncs in 4 steps:"
-    assert re.search(r"  1\.0 per step  .*job\.py:16 <module>", result.stdout)
-    assert settled(tmp_path)[1:] == [0, 0]
-    assert process.poll() is None
-
-
-@pytest.mark.slow
-@reachable
-def test_a_process_without_a_device_has_nothing_to_guard(
-    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
-) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("has a GPU")
-    process = started(TRAIN)
-    with attached(process_of(process.pid), Order("guard")) as answers, pytest.raises(ProgramFailed, match="no device"):
-        answers.until("done")
-    assert settled(tmp_path)[1:] == [0, 0]
-
-
-@pytest.mark.slow
-@reachable
 def test_a_process_that_hangs_in_c_is_left_as_it_is(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
 ) -> None:
-    """The order is taken back; gdb says in what it hangs."""
+    """The order is taken back."""
     process = started(STUCK)
     with (
         pytest.raises(NotHeard, match="has been in a C call"),
-        attached(process_of(process.pid), Order("dump"), heard_s=2),
+        attached(process_of(process.pid), Order("stop"), heard_s=2),
     ):
         pass
     assert process.poll() is None
-    if shutil.which("gdb"):
-        assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
 
 
 @pytest.mark.slow
@@ -272,37 +203,12 @@ def test_signals_that_other_threads_get_meanwhile_do_no_harm(
     """Thousands a second, as a scheduler or a profiler sends them: the process answers, and lives on."""
     process = started(SIGNALED)
     for _ in range(3):
-        with attached(process_of(process.pid), Order("dump")) as answers:
-            assert answers.until("threads")["threads"][0]["name"] == "MainThread"
+        with (
+            attached(process_of(process.pid), Order("stop")) as answers,
+            pytest.raises(ProgramFailed, match="has no watch"),
+        ):
+            answers.until("done")
     assert process.poll() is None
-
-
-@reachable
-def test_a_process_that_hangs_says_its_lines_without_running_any(
-    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
-) -> None:
-    """Read from outside: the main thread's frames first, and the function of C's."""
-    text = STUCK.replace(
-        "ctypes.CDLL(None).sleep(120)", "def collective():\n    ctypes.CDLL(None).sleep(120)\ncollective()"
-    )
-    process = started(text)
-    shown = CliRunner().invoke(group, ["attach", str(process.pid), "--dump"], catch_exceptions=False).stdout
-    rows = shown.splitlines()
-    assert rows[1] == "the main thread:"
-    assert [re.sub(".*/", "", row) for row in rows[2:4]] == ["job.py:4 collective", "job.py:5 <module>"]
-    assert process.poll() is None
-    if shutil.which("gdb"):
-        assert any("sleep" in row for row in rows[5:])
-
-
-def test_the_frames_that_faulthandler_writes_are_read() -> None:
-    """The chosen thread's come first."""
-    text = (
-        'Thread 0x01 (most recent call first):\n  File "/a b.py", line 5 in other\n\n'
-        'Current thread 0x02 (most recent call first):\n  File "/job.py", line 3 in <module>\n'
-    )
-    assert _parsed(text) == [[("/job.py", 3, "<module>")], [("/a b.py", 5, "other")]]
-    assert _parsed("") == []
 
 
 @pytest.mark.slow
@@ -318,7 +224,7 @@ def test_an_order_that_was_taken_back_is_never_carried_out(
         "ctypes.CDLL(None).sleep(8)\nfor _ in range(20):\n    time.sleep(0.01)\nopen('over', 'w').write('x')\n"
         "time.sleep(60)\n"
     )
-    with pytest.raises(NotHeard), attached(process_of(process.pid), Order("dump"), heard_s=1):
+    with pytest.raises(NotHeard), attached(process_of(process.pid), Order("stop"), heard_s=1):
         pass
     until((tmp_path / "over").exists)
     assert process.poll() is None
@@ -343,9 +249,11 @@ def test_root_reaches_another_user_s_process(tmp_path: Path) -> None:
         assert process.stdout
         if process.stdout.readline() != b"begun\n":
             pytest.skip("that user can't run this Python")
-        with attached(process_of(process.pid), Order("dump")) as answers:
-            threads = answers.until("threads")["threads"]
-        assert threads[0]["frames"][-1][0].endswith("job.py")
+        with (
+            attached(process_of(process.pid), Order("stop")) as answers,
+            pytest.raises(ProgramFailed, match="has no watch"),
+        ):
+            answers.until("done")
     finally:
         process.kill()
         process.wait()
@@ -437,7 +345,7 @@ def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     scope = "/proc/sys/kernel/yama/ptrace_scope"
     monkeypatch.setattr(Path, "exists", lambda path: str(path) == scope or exists(path))
     monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: "1" if str(path) == scope else text(path, *a, **k))
-    monkeypatch.setattr("syncscan.watching.attaching.injection._capable", lambda: False)
+    monkeypatch.setattr("syncscan.watching.code_injection._capable", lambda: False)
     with pytest.raises(UsageError, match=r"ptrace_scope is 1.*sysctl"):
         process_of(os.getpid())
 
@@ -446,7 +354,7 @@ def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_a_debugger_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     process = process_of(os.getpid())
-    with pytest.raises(UsageError, match="needs gdb or lldb"), attached(process, Order("dump")):
+    with pytest.raises(UsageError, match="needs gdb or lldb"), attached(process, Order("stop")):
         pass
 
 
@@ -487,7 +395,7 @@ def test_a_gdb_that_would_end_the_process_changes_nothing(
     process = process_of(started(TRAIN).pid)
     orders = tmp_path / "orders.py"
     orders.write_text(f"open({str(tmp_path / 'called')!r}, 'w')")
-    monkeypatch.setattr(injection, "_GDB", injection._GDB.replace('"set var $mxcsr', '"set var $none.there'))
+    monkeypatch.setattr(code_injection, "_GDB", code_injection._GDB.replace('"set var $mxcsr', '"set var $none.there'))
     with pytest.raises(UsageError, match=r"gdb [\d.]+.* can't write this processor's registers, .* It goes on\."):
         run_line(process, orders)
     steps_on(tmp_path)
@@ -497,10 +405,10 @@ def test_a_gdb_that_would_end_the_process_changes_nothing(
 def test_a_debugger_that_is_at_work_is_not_ended_by_ctrl_c(tmp_path: Path) -> None:
     """It would leave the process in the midst of a call: Ctrl-C in the terminal waits until it has let go."""
     code = (
-        "from syncscan.watching.attaching.injection import run_debugger\n"
+        "from syncscan.watching.code_injection import run_debugger\n"
         "run_debugger(['sh', '-c', 'touch begun; sleep 1.5; touch ended'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = subprocess.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -511,20 +419,6 @@ def test_a_debugger_that_is_at_work_is_not_ended_by_ctrl_c(tmp_path: Path) -> No
     assert error.decode().splitlines()[-1] == "KeyboardInterrupt"
 
 
-@pytest.mark.parametrize(
-    ("stack", "waits"),
-    [
-        (["sched_yield", "cuMemcpyDtoHAsync_v2", "cudaMemcpyAsync"], " (waits for the device)"),
-        (["pthread_cond_wait", "c10d::ProcessGroupGloo::AsyncWork::wait"], " (waits for other ranks)"),
-        (["poll", "c10d::detail::TCPStoreMasterDaemon::runLoop"], ""),
-        (["pthread_cond_wait", "std::thread"], ""),
-    ],
-)
-def test_what_a_hanging_thread_waits_for_is_seen_by_its_functions(stack: list[str], waits: str) -> None:
-    """A copy, another rank's part of a collective, a thread that a library keeps, and a plain one."""
-    assert _waiting_for(stack) == waits
-
-
 def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
     """Who asked has gone, and with it the folder; a command that was killed left its own, which is removed."""
     answer(tmp_path / "gone", done=[])
@@ -533,7 +427,7 @@ def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
     ended.wait()
     killed = tmp_path / "killed"
     killed.mkdir()
-    Order("dump", asker=ended.pid).write(killed)
+    Order("stop", asker=ended.pid).write(killed)
     answer(killed, done=[])
     assert not killed.exists()
     answer(tmp_path, failed="disk full")

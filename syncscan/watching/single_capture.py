@@ -5,28 +5,74 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import TypeVar
 
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
 from syncscan.capture.program import default_name
 from syncscan.capture.script import Runner, ScriptRun
 from syncscan.capture.session import Session
+from syncscan.capture.stack_frames import outward
 from syncscan.capture.torch_hooks import unseen
-from syncscan.watching.hooks import Busy, safely
+from syncscan.model.libraries import in_package
+
+T = TypeVar("T")
+MOMENT_S = 0.002
+LONGEST_S = 60.0
+"""How long it is tried; a thread that stays there so long is stuck in an optimizer's step."""
+_KEEPS_S = 10.0
+"""Switch interval meanwhile: a thread that asks for the lock gets it no sooner, and the change takes a millisecond."""
+
+
+class Busy(Exception):
+    """Some thread has stood in an optimizer's step all the time."""
+
+
+def safely(action: Callable[[], T]) -> T:
+    """Run an action that changes hooks, on a thread that isn't inside of one, and return what it returns.
+
+    Torch walks through the hooks of an optimizer's step in an `OrderedDict`, and one that changes meanwhile ends the
+    program's step with an error. So it is looked first that nobody stands in that file, and the interpreter's lock is
+    kept from the look to the change.
+
+    Args:
+        action: it must not wait for anything.
+
+    Raises:
+        Busy: no moment came.
+    """
+    until = time.monotonic() + LONGEST_S
+    before = sys.getswitchinterval()
+    while time.monotonic() < until:
+        time.sleep(MOMENT_S)
+        sys.setswitchinterval(_KEEPS_S)
+        try:
+            if not any(_steps(frame) for frame in sys._current_frames().values()):
+                return action()
+        finally:
+            sys.setswitchinterval(before)
+    raise Busy("A thread has been in an optimizer's step for a minute.")
+
+
+def _steps(frame: FrameType | None) -> bool:
+    return any(in_package(f.f_code.co_filename, "torch/optim/optimizer.py") for f in outward(frame))
+
 
 WAIT_S = 600.0
 """How long the first step is waited for."""
 LOOK_S = 0.5
 
 
-class Once(Runner):
+class SingleCapture(Runner):
     """A capture from the next steps on; everything that it hooks into is put back after its last.
 
-    Make it by `hooks.safely`, as it adds hooks.
+    Make it by `safely`, as it adds hooks.
 
     Args:
         out: the folder of the trace.

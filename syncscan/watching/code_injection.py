@@ -24,10 +24,7 @@ from syncscan.errors import UsageError
 REMOTE_EXEC = (3, 14)
 GDB_S = 60.0
 """How long gdb may take; where all symbols of torch's and CUDA's libraries are read that takes some seconds."""
-MOST_NATIVE_FRAMES = 40
-"""CUDA's driver alone has a dozen, most of them without names, inside of the function that waits."""
-
-GDB_ATTACH = r"""
+_GDB = r"""
 import gdb
 OPTIONS = "auto-load off;pagination off;confirm off;unwindonsignal on;debuginfod enabled off;auto-solib-add off"
 for option in OPTIONS.split(";"):
@@ -56,15 +53,7 @@ try:
         except gdb.error:
             print("SYNCSCAN UNABLE " + gdb.VERSION)
             raise
-"""
-"""Begin of a script for gdb that stops process PID and reads the symbols that it needs; its `try` is still open.
-
-It prints `UNABLE` and gdb's version where gdb would harm the process. Linux takes the extended registers in one piece
-only (`xstateregs_set` in arch/x86/kernel/fpu/regset.c), and gdb knows how long that is since 14 (binutils-gdb b42405a).
-"""
-_GDB = (
-    GDB_ATTACH
-    + r"""    name = str(gdb.newest_frame().name())
+    name = str(gdb.newest_frame().name())
     if "pending" in name.lower():
         raise gdb.error("the main thread is handling another request")
     page = int(gdb.parse_and_eval("((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"))
@@ -83,7 +72,11 @@ finally:
     except gdb.error:
         pass
 """
-)
+"""Script for gdb, which stops process PID, reads the symbols that it needs, and has it run LINE.
+
+It prints `UNABLE` and gdb's version where gdb would harm the process. Linux takes the extended registers in one piece
+only (`xstateregs_set` in arch/x86/kernel/fpu/regset.c), and gdb knows how long that is since 14 (binutils-gdb b42405a).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,30 +143,6 @@ def run_line(process: PythonProcess, script: Path) -> None:
         _by_lldb(lldb, process, script)
     else:
         _by_gdb(process, script)
-
-
-def native_frames(pid: int) -> list[list[str]]:
-    """Return the native functions that each thread is in, innermost first; empty where gdb doesn't know."""
-    gdb = shutil.which("gdb")
-    if gdb is None:
-        return []
-    command = [gdb, "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
-    try:
-        done = subprocess.run(
-            [*command, "-p", str(pid), "-ex", f"thread apply all bt {MOST_NATIVE_FRAMES}"],
-            capture_output=True,
-            text=True,
-            timeout=GDB_S,
-        )
-    except (subprocess.TimeoutExpired, OSError):
-        return []
-    threads: list[list[str]] = []
-    for line in done.stdout.splitlines():
-        if line.startswith("Thread "):
-            threads.append([])
-        elif threads and (frame := re.match(r"#\d+\s+(?:0x[0-9a-f]+ in )?([\w:~<>,]+|\?\?)", line)):
-            threads[-1].append(frame[1])
-    return threads
 
 
 def run_debugger(words: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -1,1 +1,0 @@
-"""Attaching to processes that run."""
