@@ -97,7 +97,7 @@ def prove_commands(
     matters: float = MATTERS,
     apart: bool = False,
     in_place: bool = False,
-    progress: Callable[[str], None] = lambda sentence: None,
+    progress: Callable[[str], None] | None = None,
 ) -> Proof:
     """Measure whether the second of two commands has the better number, in turns of about a second.
 
@@ -131,7 +131,7 @@ def prove_commands(
             limit_s,
             matters,
             apart=apart or trials.whole,
-            progress=progress,
+            progress=progress or (lambda sentence: None),
             higher=of.higher,
             turn_s=TURN_S,
             fewest=1,

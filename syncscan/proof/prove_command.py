@@ -8,9 +8,9 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -23,6 +23,8 @@ from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+    from syncscan.model.projection import Projection
     from syncscan.proof.command_trial import CommandOptions
     from syncscan.proof.outcome import Proof, Side
     from syncscan.proof.running_process import ShellCommand
@@ -125,21 +127,14 @@ def command(
 
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
-    from syncscan import api
-    from syncscan.proof.command_trial import CommandOptions
-    from syncscan.proof.metric import Metric
-    from syncscan.proof.prove import prove
-    from syncscan.report import step_picture
-
     refuse(output, force, *((trace,) if trace else ()))
+    shared = {"limit_s": limit, "matters": matters / 100, "apart": apart, "in_place": in_place}
     if first or second or (revisions and (metric or client)):
         if trace or (same_output and client):
             raise UsageError("Commands take no --trace, and servers no --same-output.")
-        number = Metric(metric) if metric else None
-        of = CommandOptions(number, better == "higher", _expression(ready), client or "", same_output)
+        options = _command_options(metric, better, ready, client, same_output)
         with _commands(first, second, (before, *words), revisions) as commands:
-            proof = _proven(commands, of, limit, matters / 100, apart, in_place)
-        _deliver(proof, form, output, force)
+            _deliver(_commands_proven(commands, options, shared), form, output, force)
     if metric or client or same_output:
         raise UsageError(
             "Scripts and functions are compared by their steps, not by what they print.",
@@ -150,30 +145,10 @@ def command(
             "Two programs are needed.",
             "Give two scripts, two functions, one script with --rev, or --before COMMAND --after COMMAND.",
         )
-    if not revisions:
-        _refuse_command(before)
-    before, words = _split_command(before, words) if revisions else (before, words)
-    after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
-    analysis = api.analyze(trace) if trace else None
-    projected = analysis.whatif(*(remove or ("all",)), fix=True) if analysis else None
-    if not in_place:
-        say(scratch.sentence())
-    proof = prove(
-        before,
-        after,
-        arguments=arguments,
-        revisions=revisions,
-        limit_s=limit,
-        matters=matters / 100,
-        steps=steps,
-        tolerance=tolerance,
-        apart=apart,
-        in_place=in_place,
-        projected=projected,
-        progress=say if sys.stderr.isatty() else None,
-    )
-    picture = step_picture.projected(analysis, projected) if form == "html" and analysis and projected else None
-    _deliver(proof, form, output, force, picture)
+    analysis, projected = _projected(trace, remove)
+    of_steps = {"revisions": revisions, "steps": steps, "tolerance": tolerance, "projected": projected}
+    proof = _programs_proven(before, words, {**shared, **of_steps})
+    _deliver(proof, form, output, force, _picture(analysis, projected) if form == "html" else None)
 
 
 def _deliver(proof: Proof, form: str, output: str | None, force: bool, picture: StepPicture | None = None) -> NoReturn:
@@ -191,11 +166,19 @@ def _deliver(proof: Proof, form: str, output: str | None, force: bool, picture: 
     sys.exit(0 if proof.proven else 1)
 
 
-def _expression(text: str | None) -> str:
+def _command_options(
+    metric: str | None, better: str, ready: str | None, client: str | None, same_output: bool
+) -> CommandOptions:
+    from syncscan.proof.command_trial import CommandOptions
+    from syncscan.proof.metric import Metric
+
     try:
-        return re.compile(text or "").pattern
+        re.compile(ready or "")
     except re.error as error:
-        raise UsageError(f"'{text}' is no regular expression: {error}.") from None
+        raise UsageError(f"'{ready}' is no regular expression: {error}.") from None
+    return CommandOptions(
+        Metric(metric) if metric else None, better == "higher", ready or "", client or "", same_output
+    )
 
 
 @contextlib.contextmanager
@@ -226,15 +209,41 @@ def _commands(
         yield dict(zip((Side.BEFORE, Side.AFTER), commands, strict=True))
 
 
-def _proven(
-    commands: dict[Side, ShellCommand], of: CommandOptions, limit: float, matters: float, apart: bool, in_place: bool
-) -> Proof:
+def _commands_proven(commands: dict[Side, ShellCommand], options: CommandOptions, shared: dict[str, Any]) -> Proof:
     from syncscan.proof.prove import prove_commands
 
-    if not in_place:
+    if not shared["in_place"]:
         say(scratch.sentence("each command"))
-    progress: dict[str, Callable[[str], None]] = {"progress": say} if sys.stderr.isatty() else {}
-    return prove_commands(commands, of, limit_s=limit, matters=matters, apart=apart, in_place=in_place, **progress)
+    return prove_commands(commands, options, **shared, progress=say if sys.stderr.isatty() else None)
+
+
+def _programs_proven(before: str, words: tuple[str, ...], options: dict[str, Any]) -> Proof:
+    """Compare two programs, or one at revisions: a command there as its script."""
+    from syncscan.proof.prove import prove
+
+    if options["revisions"]:
+        before, arguments = _split_command(before, words)
+        after = None
+    else:
+        _refuse_command(before)
+        after, arguments = words[0] if words else None, words[1:]
+    if not options["in_place"]:
+        say(scratch.sentence())
+    return prove(before, after, arguments=arguments, **options, progress=say if sys.stderr.isatty() else None)
+
+
+def _projected(trace: str | None, remove: tuple[str, ...]) -> tuple[Analysis | None, Projection | None]:
+    """Return the analysis of the trace, and what it says of the removed syncs; None without one."""
+    from syncscan import api
+
+    analysis = api.analyze(trace) if trace else None
+    return analysis, analysis.whatif(*(remove or ("all",)), fix=True) if analysis else None
+
+
+def _picture(analysis: Analysis | None, projected: Projection | None) -> StepPicture | None:
+    from syncscan.report import step_picture
+
+    return step_picture.projected(analysis, projected) if analysis and projected else None
 
 
 def _refuse_command(before: str) -> None:
