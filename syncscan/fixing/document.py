@@ -1,4 +1,4 @@
-"""A patch as the JSON that other programs rely on (schema `syncscan.fix/1`), and its changes beside findings."""
+"""A patch as the JSON that other programs rely on (schema `syncscan.fix/2`), and its changes beside findings."""
 
 from __future__ import annotations
 
@@ -17,32 +17,11 @@ from syncscan.fixing.edits import Clash, Edit, applied, unified
 from syncscan.fixing.source_text import Text
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
-from syncscan.model.fix import Fix, Fixed, FixGain, Safety, SourceEdit, Suggested
-from syncscan.model.json_text import Document, Range, about, indented, written
+from syncscan.model.fix import Fix, Fixed, SourceEdit, Suggested
+from syncscan.model.json_text import Document, about, indented, written
 from syncscan.version import __version__
 
-SCHEMA = "syncscan.fix/1"
-
-
-class FixDocument(Struct, frozen=True):
-    """One place where the host waits, fixed or left."""
-
-    file: str
-    line: Annotated[int, about("first line of the statement, in the unpatched file")]
-    end_line: int
-    rule: str
-    rewrite: Annotated[str | None, about("name of the rewrite; null if the place is left to the author")]
-    title: str
-    change: Annotated[str, about("what the fix does, or the rule's advice")]
-    safety: Safety
-    why: Annotated[str, about("what else an unsafe fix changes, or why the author has to decide")]
-    verified: bool
-    how: Annotated[str, about("how the fix was verified, or why it wasn't")]
-    applied: Annotated[bool, about("whether the fix is part of the patch")]
-    waits: Annotated[int, about("number of waits here in the dry run")]
-    gain_us: Annotated[float | None, about("projected gain per step; null without a recording")]
-    gain_range_us: Range | None
-    changes: Annotated[tuple[SourceEdit, ...], about("edits to the unpatched file")]
+SCHEMA = "syncscan.fix/2"
 
 
 class PatchedFile(Struct, frozen=True):
@@ -61,38 +40,16 @@ class PatchDocument(Document, frozen=True):
     waits_apart: Annotated[int, about("those of waits_before in set-up and checkpoints")]
     tolerance: Annotated[float, about("allowed relative difference of printed and computed numbers")]
     seconds: float
-    fixes: tuple[FixDocument, ...]
+    fixes: tuple[Fix, ...]
     files: tuple[PatchedFile, ...]
     notes: tuple[str, ...]
     not_compared: Annotated[tuple[str, ...], about("output that differs between two unchanged runs")]
-    unjudged: Annotated[str | None, about("why it is unknown whether there is anything to fix; null where it is known")]
+    unjudged: Annotated[str, about("why it is unknown whether there is anything to fix; empty where it is known")]
 
 
 def render(fixed: Fixed) -> str:
-    return indented(document(fixed)) + "\n"
-
-
-def document(fixed: Fixed) -> PatchDocument:
-    return written(
-        PatchDocument,
-        fixed,
-        schema=SCHEMA,
-        syncscan=__version__,
-        fixes=tuple(fix_document(fix) for fix in fixed.fixes),
-        files=tuple(written(PatchedFile, file) for file in fixed.files),
-        unjudged=fixed.unjudged or None,
-    )
-
-
-def fix_document(fix: Fix) -> FixDocument:
-    gain = fix.gain
-    return written(
-        FixDocument,
-        fix,
-        rewrite=fix.rewrite or None,
-        gain_us=gain.us if gain else None,
-        gain_range_us=(gain.low_us, gain.high_us) if gain else None,
-    )
+    files = tuple(written(PatchedFile, file) for file in fixed.files)
+    return indented(written(PatchDocument, fixed, schema=SCHEMA, syncscan=__version__, files=files)) + "\n"
 
 
 def read(path: str) -> tuple[Fix, ...]:
@@ -103,22 +60,16 @@ def read(path: str) -> tuple[Fix, ...]:
         raise UsageError(
             f"{path} holds no patch.", "Write one: syncscan fix --format json -o fix.json train.py"
         ) from None
-    if saved.schema.partition("/")[0] != SCHEMA.partition("/")[0]:
+    if saved.schema != SCHEMA:
         raise UsageError(f"{path} holds {saved.schema}, no patch.", "Write one with syncscan fix --format json.")
-    return tuple(_fix(one) for one in saved.fixes)
+    return saved.fixes
 
 
 class _Saved(Struct, frozen=True):
     """The parts of a patch document that are read back."""
 
     schema: str
-    fixes: tuple[FixDocument, ...]
-
-
-def _fix(saved: FixDocument) -> Fix:
-    low, high = saved.gain_range_us or (0.0, 0.0)
-    gain = None if saved.gain_us is None else FixGain(saved.gain_us, low, high, None)
-    return written(Fix, saved, rewrite=saved.rewrite or "", gain=gain, shared=False)
+    fixes: tuple[Fix, ...]
 
 
 def with_changes(analysis: Analysis, fixes: str) -> Analysis:
@@ -174,15 +125,7 @@ def suggestion(text: Text, fix: Fix) -> Suggested | None:
         ast.parse(new)
     except (Clash, SyntaxError, IndexError):
         return None
-    return Suggested(
-        diff=unified(fix.file, text.text, new),
-        change=fix.change,
-        safety=fix.safety,
-        why=fix.why,
-        verified=fix.verified,
-        how=fix.how,
-        changes=fix.changes,
-    )
+    return written(Suggested, fix, diff=unified(fix.file, text.text, new))
 
 
 def _edit(text: Text, change: SourceEdit) -> Edit:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import enum
+from typing import Annotated
 
 import msgspec
+
+from syncscan.model.json_text import about
 
 
 class Safety(enum.Enum):
@@ -32,45 +35,37 @@ class SourceEdit(msgspec.Struct, frozen=True):
 
 
 class FixGain(msgspec.Struct, frozen=True):
-    """The projected gain of a fix, in µs per step and as a share of the step."""
+    """The projected gain of a fix per step."""
 
     us: float
     low_us: float
     high_us: float
-    share: float | None
+    share: Annotated[float | None, about("of the step; null if that isn't known")]
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """One place in the program where the host waits."""
 
-    file: str
-    """As the user named it, or relative to the working directory."""
-    line: int
+    file: Annotated[str, about("as the user named it, or relative to the working directory")]
+    line: Annotated[int, about("first line of the statement, in the unpatched file")]
     end_line: int
-    """Last line of the statement, in the file before the patch."""
     rule: str
-    rewrite: str
-    """Which rewrite; empty of what is left to the author."""
-    title: str
-    """The pattern that waits, in a few words."""
-    change: str
-    """The change in a few words, or the advice of the rule."""
+    rewrite: Annotated[str, about("name of the rewrite; empty if the place is left to the author")]
+    title: Annotated[str, about("the pattern that waits, in a few words")]
+    change: Annotated[str, about("what the fix does, or the rule's advice")]
     safety: Safety
-    why: str
-    """For unsafe ones what else changes, for manual ones why the author decides."""
+    why: Annotated[str, about("what else an unsafe fix changes, or why the author has to decide")]
     verified: bool
-    how: str
-    """How it was verified, or why it wasn't."""
-    waits: int
-    """How often the host waited here in the dry run."""
-    applied: bool
-    """Whether it is part of the patch."""
-    changes: tuple[SourceEdit, ...] = ()
-    """Its own changes of the file as it was; empty where they build on another fix's."""
-    gain: FixGain | None = None
-
-    shared: bool = False
-    """Whether one wait stays in this place for several: of the reads that are stacked, say."""
+    how: Annotated[str, about("how the fix was verified, or why it wasn't")]
+    waits: Annotated[int, about("number of waits here in the dry run")]
+    applied: Annotated[bool, about("whether the fix is part of the patch")]
+    changes: Annotated[
+        tuple[SourceEdit, ...], about("edits to the unpatched file; empty where they build on another fix's")
+    ] = ()
+    gain: Annotated[FixGain | None, about("as projected; null without a recording")] = None
+    shared: Annotated[bool, about("whether one wait stays here for several reads")] = (
+        False
+    )
 
     @property
     def gains_nothing(self) -> bool:

@@ -146,7 +146,7 @@ def test_a_pull_request_is_printed(answer: dict[str, Any]) -> None:
 
 
 def test_json_is_json(answer: dict[str, Any]) -> None:
-    assert json.loads(run("--format", "json", "train.py").stdout)["schema"] == "syncscan.fix/1"
+    assert json.loads(run("--format", "json", "train.py").stdout)["schema"] == "syncscan.fix/2"
 
 
 def test_a_module_is_not_proven(answer: dict[str, Any]) -> None:

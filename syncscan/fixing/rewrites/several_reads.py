@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from syncscan.fixing import clock_reads, expressions
 from syncscan.fixing.edits import Draft, template
@@ -39,61 +38,73 @@ _STEERS = (
 
 
 @rewrite
-def stacked_reads(file: File) -> Answers:
+def statement_reads(file: File) -> Answers:
     if expressions.names_several_devices(file):
         return
-    reads = {site.node: site for site in sites(file)}
-    series: list[_Read] = []
-    for statement in sorted((n for n in file.nodes if isinstance(n, ast.stmt)), key=lambda n: (n.lineno, n.col_offset)):
-        read = _read_by(file, statement, reads)
-        if read is None or not _continues(file, series, read):
-            yield from _of_series(file, series)
-            series = []
-        series += [read] if read else []
-    yield from _of_series(file, series)
+    groups: list[list[NumberRead]] = []
+    for site in sorted(sites(file), key=lambda site: file.text.span(site.node)):
+        often = site.count >= FEWEST and is_read_as_it_is(site)
+        if often and may_go_first(file, site) and on_the_device(file, site.of):
+            group = next((group for group in groups if _may_join(file, group, site)), None)
+            if group is None:
+                groups.append([site])
+            else:
+                group.append(site)
+    for reads in groups:
+        if len({file.text.code(site.of) for site in reads}) > 1:
+            yield _read_at_once(file, reads)
 
 
-class _Read(NamedTuple):
-    """A statement that assigns a read number to a name."""
-
-    statement: ast.Assign
-    name: ast.Name
-    site: NumberRead
-
-
-def _read_by(file: File, statement: ast.stmt, reads: dict[ast.expr, NumberRead]) -> _Read | None:
-    """Return the read that a statement assigns to a name, if it can be one of several."""
-    match statement:
-        case ast.Assign(targets=[ast.Name() as name], value=value) if value in reads:
-            site = reads[value]
-        case _:
-            return None
-    as_it_is = site.count >= FEWEST and is_read_as_it_is(site) and expressions.is_pure(file, site.of)
-    bare = file.text.lines[statement.lineno - 1].strip() == file.text.code(statement)
-    return _Read(statement, name, site) if as_it_is and bare and not _steers(file, name) else None
-
-
-def _continues(file: File, series: Sequence[_Read], read: _Read) -> bool:
-    """Return whether a statement may be read with those before it; the first of a series may."""
-    if not series:
+def _may_join(file: File, reads: Sequence[NumberRead], site: NumberRead) -> bool:
+    """Return whether a number may be read with others: all in one statement, or each in an assignment of its own."""
+    last, statement = file.statement_of(reads[-1].node), file.statement_of(site.node)
+    if _kind(site) != _kind(reads[0]) or site.count != reads[0].count:
+        return False
+    if statement is last:
         return True
-    first, follows = series[0].site, file.above(read.statement)[-1:] == [series[-1].statement]
-    own = {n.id for n in ast.walk(read.statement) if isinstance(n, ast.Name)}
-    alike = read.site.tensor.dtype == first.tensor.dtype and read.site.count == first.count
-    return follows and alike and not own & {earlier.name.id for earlier in series}
+    names = [_name_given(file, read) for read in (*reads, site)]
+    follows = file.above(statement)[-1:] == [last] and all(names)
+    return follows and not {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)} & set(names[:-1])
 
 
-def _of_series(file: File, series: Sequence[_Read]) -> Iterator[Proposal]:
-    if len(series) < 2 or any(isinstance(n, ast.Try) for n in file.ancestors(series[0].statement)):
-        return
-    names, reads = [read.name.id for read in series], [read.site for read in series]
-    first, draft = series[0].statement, Draft(file.text)
-    draft.replace(first, stacked(file, first, names, reads))
-    for read in series[1:]:
-        draft.remove(read.statement)
-    waits = sum(file.own_waits(site.node) for site in reads) - reads[0].count
+def _kind(site: NumberRead) -> str:
+    """Return which reads may be stacked: numbers of the same dtype, and floating ones."""
+    return "float" if site.type == "float" else site.tensor.dtype
+
+
+def _name_given(file: File, site: NumberRead) -> str:
+    """Return the name to which a statement with a line of its own only assigns a read; empty for others."""
+    statement = file.statement_of(site.node)
+    assign = matched("$name = $number", statement)
+    if not assign or assign.number is not site.node or not isinstance(assign.name, ast.Name):
+        return ""
+    bare = file.text.lines[statement.lineno - 1].strip() == file.text.code(statement)
+    guarded = any(isinstance(n, ast.Try) for n in file.ancestors(statement))
+    return "" if guarded or not bare or _steers(file, assign.name) else assign.name.id
+
+
+def _read_at_once(file: File, reads: Sequence[NumberRead]) -> Proposal:
+    draft, statement = Draft(file.text), file.statement_of(reads[0].node)
+    sources = [file.text.code(site.of) for site in reads]
+    different = [site for number, site in enumerate(reads) if sources.index(sources[number]) == number]
+    given, names = [_name_given(file, site) for site in reads], dict[str, str]()
+    if all(given):
+        draft.replace(statement, stacked(file, statement, given, reads))
+        for site in reads[1:]:
+            draft.remove(file.statement_of(site.node))
+    elif isinstance(statement, ast.Assign) and getattr(statement.value, "elts", None) == [s.node for s in different]:
+        draft.replace(statement.value, stacked(file, statement, [], different))
+    else:
+        for site in different:
+            names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
+        draft.put_before(statement, stacked(file, statement, [*names.values()], different, in_front=True))
+        for site, source in zip(reads, sources, strict=True):
+            draft.replace(site.node, names[source])
+    waits = sum(file.own_waits(site.node) for site in reads) - (0 if names else reads[0].count)
     change, group = "copy the numbers of these statements at once", tuple(site.node for site in reads[1:])
-    yield Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
+    if len({file.statement_of(site.node) for site in reads}) == 1:
+        change = "copy the numbers of this statement at once"
+    return Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
 
 
 def _steers(file: File, target: ast.Name) -> bool:
@@ -111,44 +122,6 @@ def _around(file: File, use: ast.Name) -> Iterator[ast.AST]:
         if isinstance(outer, ast.stmt):
             return
         inner = outer
-
-
-@rewrite
-def statement_reads(file: File) -> Answers:
-    if expressions.names_several_devices(file):
-        return
-    groups: dict[tuple[ast.stmt, str], list[NumberRead]] = defaultdict(list)
-    for site in sites(file):
-        if site.count >= FEWEST and is_read_as_it_is(site) and may_go_first(file, site):
-            groups[file.statement_of(site.node), _kind(site)].append(site)
-    for (statement, _), reads in groups.items():
-        reads = [site for site in reads if on_the_device(file, site.of)]
-        if len({file.text.code(site.of) for site in reads}) > 1 and len({site.count for site in reads}) == 1:
-            yield _of_statement(file, statement, sorted(reads, key=lambda site: file.text.span(site.node)))
-
-
-def _kind(site: NumberRead) -> str:
-    """Return which reads may be stacked: numbers of the same dtype, and floating ones."""
-    return "float" if site.type == "float" else site.tensor.dtype
-
-
-def _of_statement(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Proposal:
-    draft = Draft(file.text)
-    code = [file.text.code(site.of) for site in reads]
-    different = [site for number, site in enumerate(reads) if code.index(code[number]) == number]
-    names: dict[str, str] = {}
-    numbers = [site.node for site in different]
-    if isinstance(statement, ast.Assign) and getattr(statement.value, "elts", None) == numbers:
-        draft.replace(statement.value, stacked(file, statement, [], different))
-    else:
-        for site in different:
-            names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
-        draft.put_before(statement, stacked(file, statement, [*names.values()], different, in_front=True))
-        for site, source in zip(reads, code, strict=True):
-            draft.replace(site.node, names[source])
-    waits = sum(file.own_waits(site.node) for site in reads) - (0 if names else reads[0].count)
-    change, group = "copy the numbers of this statement at once", tuple(site.node for site in reads[1:])
-    return Proposal(node=reads[0].node, draft=draft, change=change, waits=waits, group=group, shared=True)
 
 
 @rewrite

@@ -1,4 +1,4 @@
-"""Numbers that one statement reads one by one."""
+"""Numbers that one statement, or successive ones, read one by one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from tests.fixing.example import Rewritten
 
 REWRITE = statement_reads
 LOOP = "result = []\nfor loss in losses:\n    other = loss.exp()\n"
+TURN = "result = []\nfor loss in losses:\n"
+SHOWN = "    result.append(f'{a:.4f} {b:.4f}')"
 FIXED = {
     f"{LOOP}    result.append('%.4f %.4f' % (loss.item(), other.item()))": (
         f"{LOOP}    loss_value, other_value = torch.stack([loss, other]).tolist()\n"
@@ -46,6 +48,47 @@ FIXED = {
     ),
 }
 FIXED = {key.replace("{{", "{").replace("}}", "}"): value for key, value in FIXED.items()}
+FIXED |= {
+    f"{TURN}    a = loss.item()\n    b = loss.exp().item()\n{SHOWN}": (
+        f"{TURN}    a, b = torch.stack([loss, loss.exp()]).tolist()\n{SHOWN}"
+    ),
+    f"{TURN}    a = float(loss + 1)\n    b = (-loss).detach().cpu().item()\n\n{SHOWN}": (
+        f"{TURN}    a, b = torch.stack([loss + 1, (-loss).detach()]).tolist()\n\n{SHOWN}"
+    ),
+    (
+        f"{TURN}    a = loss.half().item()\n    b = loss.half().square().item()\n    c = loss.half().exp().item()\n"
+        "    result.append({'a': a, 'b': b, 'c': c})\nresult = repr(result)"
+    ): (
+        f"{TURN}    a, b, c = torch.stack([\n        loss.half(),\n"
+        "        loss.half().square(),\n        loss.half().exp(),\n    ]).tolist()\n"
+        "    result.append({'a': a, 'b': b, 'c': c})\nresult = repr(result)"
+    ),
+    (
+        f"{TURN}    a = (x > loss).sum().item()\n    b = (y > loss).sum().item()\n"
+        "    result.append('%d of %d' % (a, b))"
+    ): (
+        f"{TURN}    a, b = torch.stack([(x > loss).sum(), (y > loss).sum()]).tolist()\n"
+        "    result.append('%d of %d' % (a, b))"
+    ),
+    (
+        f"{TURN}    a = (loss + 1).sqrt().exp().item()\n"
+        f"    b = (x * loss).sum(dim=1).exp().log().abs().mean().item()\n{SHOWN}"
+    ): (
+        f"{TURN}    a, b = torch.stack([\n        (loss + 1).sqrt().exp(),\n"
+        "        (x * loss).sum(dim=1).exp().log().abs().mean(),\n    ]).tolist()\n"
+        f"{SHOWN}"
+    ),
+    (
+        "def show(loss):\n    a = loss.item()\n    b = loss.sqrt().item()\n    return f'{a} {b}'\n"
+        "result = [show(loss) for loss in losses]"
+    ): (
+        "def show(loss):\n    a, b = torch.stack([loss, loss.sqrt()]).tolist()\n    return f'{a} {b}'\n"
+        "result = [show(loss) for loss in losses]"
+    ),
+    f"{TURN}    a = loss.item()\n    b = loss.half().item()\n{SHOWN}": (
+        f"{TURN}    a, b = torch.stack([loss, loss.half()]).tolist()\n{SHOWN}"
+    ),
+}
 KEPT = {
     "one is a whole number": f"{LOOP}    result.append((loss.item(), (x > loss).sum().item()))",
     "one may not be read": f"{LOOP}    result.append((loss.item(), other.item() if loss.dim() else 0.0))",
@@ -64,6 +107,30 @@ KEPT = {
     "there are two devices": (
         f"first, second = 'cuda:0', 'cuda:1'\n{LOOP}    result.append((loss.item(), other.item()))"
     ),
+    "their dtypes differ": f"{TURN}    a = loss.item()\n    b = (x > loss).sum().item()\n{SHOWN}",
+    "one is read as another type": f"{TURN}    a = float((x > loss).sum())\n    b = (y > loss).sum().item()\n{SHOWN}",
+    "one is a matrix": f"{TURN}    a = loss.item()\n    b = loss.reshape(1, 1).item()\n{SHOWN}",
+    "a branch decides": f"{TURN}    a = loss.item()\n    b = loss.exp().item()\n    if a > 0:\n    {SHOWN}",
+    "something stands between": f"{TURN}    a = loss.item()\n    loss = loss + 1\n    b = loss.exp().item()\n{SHOWN}",
+    "the second needs the first": f"{TURN}    a = loss.item()\n    b = (loss * a).item()\n{SHOWN}",
+    "the second writes to what the first reads": f"{TURN}    a = loss.item()\n    b = loss.add_(1).item()\n{SHOWN}",
+    "a function computes the second": (
+        f"def twice(t):\n    t += t\n    return t.exp()\n{TURN}    a = loss.item()\n    b = twice(loss).item()\n{SHOWN}"
+    ),
+    "one of them is in a branch": (
+        f"{TURN}    b = 0.0\n    a = loss.item()\n    if len(result) % 2:\n        b = loss.exp().item()\n{SHOWN}"
+    ),
+    "an error is handled": (
+        f"{TURN}    try:\n        a = loss.item()\n        b = loss.exp().item()\n"
+        "    except RuntimeError:\n        b = 0.0\n"
+        f"{SHOWN}"
+    ),
+    "they have the same name": f"{TURN}    b = loss.item()\n    b = loss.exp().item()\n    a = b\n{SHOWN}",
+    "a comment is lost": f"{TURN}    a = loss.item()\n    b = loss.exp().item()  # perplexity\n{SHOWN}",
+    "successive statements name two devices": (
+        f"first, second = 'cuda:0', 'cuda:1'\n{TURN}    a = loss.item()\n    b = loss.exp().item()\n{SHOWN}"
+    ),
+    "successive statements are run once": "a = losses[0].item()\nb = losses[1].item()\nresult = f'{a} {b}'",
 }
 
 
