@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 from msgspec.structs import replace
@@ -26,8 +27,6 @@ _LOG_METHODS = frozenset(
     "debug info warning error critical log add_scalar add_scalars set_postfix set_description write print "
     "log_metrics".split()
 )
-_ASKS = ("bool", "any", "all", "max", "min", "sorted")
-"""Builtins that ask for truth values: of what they are given, or of what comparing its elements gives."""
 _OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
 """Devices that aren't CUDA's, as a program asks for them."""
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
@@ -36,7 +35,7 @@ _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\
 Found = tuple[Hit, LintSite]
 
 
-class FileWalk:
+class FileWalk(ast.NodeVisitor):
     """Walks one file.
 
     It looks for `patterns` in code that runs often; the first that matches an expression names it. Those of them in
@@ -55,53 +54,63 @@ class FileWalk:
         self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
         """Expressions that are in no source; kept, as values are remembered by identity."""
+        self._around = Around(timed=_reads_clock(tree))
+        """What is around the code that is looked at."""
 
     def found(self) -> list[Found]:
-        self._block(self._tree.body, Around(timed=_reads_clock(self._tree)))
+        self._block(self._tree.body)
         while self._later:
             self._later.pop()()
         return [self._found[place] for place in sorted(self._found, key=lambda place: place[:2])]
 
+    def generic_visit(self, node: ast.AST) -> None:
+        """Look at all inside of a node, and then match the patterns on it if it is an expression."""
+        self._parts(node)
+        if isinstance(node, ast.expr):
+            self._match_patterns(node)
+
+    def _parts(self, node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr | ast.stmt | ast.keyword):
+                self.visit(child)
+
+    @contextmanager
+    def _within(self, **changes: object) -> Iterator[None]:
+        """Look at code around which something else holds."""
+        before, self._around = self._around, replace(self._around, **changes)
+        yield
+        self._around = before
+
+    def _block(self, statements: Sequence[ast.stmt], **changes: object) -> None:
+        with self._within(**changes):
+            for statement in statements:
+                self.visit(statement)
+
     # Statements
 
-    def _block(self, statements: Sequence[ast.stmt], around: Around) -> None:
-        for statement in statements:
-            self._statement(statement, around)
-
-    def _statement(self, node: ast.stmt, around: Around) -> None:
-        method = getattr(self, f"_of_{type(node).__name__}", None)
-        if method:
-            method(node, around)
-            return
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                self._look(child, around)
-            elif isinstance(child, ast.stmt):
-                self._statement(child, around)
-
-    def _of_FunctionDef(self, node: Function, around: Around, owner: ast.ClassDef | None = None) -> None:
+    def visit_FunctionDef(self, node: Function, owner: ast.ClassDef | None = None) -> None:
         self._evaluator.environment.pop(node.name, None)
-        evaluator = self._evaluator
+        evaluator, around = self._evaluator, self._around
         self._later.append(lambda: self._function(node, around, owner, dict(evaluator.environment)))
 
-    _of_AsyncFunctionDef = _of_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def _function(self, node: Function, around: Around, owner: ast.ClassDef | None, outer: Environment) -> None:
         context = self._places.of_function(node)
         nested = bool(around.function) and not owner
         attributes, submodules = self._attributes_of(owner) if owner else ({}, frozenset())
         environment = {**outer, **attributes, **parameters_of(node)}
-        inner = Around(
+        self._around = Around(
             _below(around, node),
             context or (around.place if nested else NOWHERE),
-            allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
+            allowed=self._allowed_by(node.decorator_list) or around.allowed,
             cold=_is_never(node) or (around.cold and not context),
             timed=_reads_clock(node),
         )
         before = self._evaluator
         hints = hints_of(node, self._names)
         self._evaluator = Evaluator(self._modules, environment, hints, submodules.__contains__)
-        self._block(node.body, inner)
+        self._block(node.body)
         self._evaluator = before
 
     def _attributes_of(self, owner: ast.ClassDef) -> tuple[Environment, frozenset[str]]:
@@ -109,26 +118,26 @@ class FileWalk:
             self._attributes[owner] = attributes_of(owner, self._modules)
         return self._attributes[owner]
 
-    def _of_ClassDef(self, node: ast.ClassDef, around: Around) -> None:
-        inside = replace(around, function=_below(around, node))
-        for statement in node.body:
-            if isinstance(statement, Function):
-                self._of_FunctionDef(statement, inside, node)
-            elif isinstance(statement, ast.ClassDef):
-                self._of_ClassDef(statement, inside)
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        with self._within(function=_below(self._around, node)):
+            for statement in node.body:
+                if isinstance(statement, Function):
+                    self.visit_FunctionDef(statement, node)
+                elif isinstance(statement, ast.ClassDef):
+                    self.visit(statement)
 
-    def _of_Assign(self, node: ast.Assign, around: Around) -> None:
-        self._look(node.value, around)
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
         for target in node.targets:
-            self._target(target, node.value, around)
+            self._target(target, node.value)
 
-    def _of_AnnAssign(self, node: ast.AnnAssign, around: Around) -> None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self._look(node.value, around)
-            self._target(node.target, node.value, around)
+            self.visit(node.value)
+            self._target(node.target, node.value)
 
-    def _target(self, target: ast.expr, value: ast.expr, around: Around) -> None:
-        self._assigned(target, value, around)
+    def _target(self, target: ast.expr, value: ast.expr) -> None:
+        self._assigned(target, value)
         names, values = getattr(target, "elts", None), getattr(value, "elts", None)
         if names and isinstance(value, ast.Tuple | ast.List) and values and len(names) == len(values):
             for one, its in zip(names, [self._evaluator.value(v) for v in values], strict=True):
@@ -139,41 +148,39 @@ class FileWalk:
             known_as = self._evaluator.value(value)
             self._evaluator.assign(target, known_as.but(scalar=False) if names and known_as.tensor else known_as)
 
-    def _assigned(self, target: ast.expr, value: ast.expr, around: Around) -> None:
+    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         """Look at the targets that are expressions themselves: `x[mask] = value`."""
         if isinstance(target, ast.Tuple | ast.List):
             for element in target.elts:
-                self._assigned(element, value, around)
+                self._assigned(element, value)
         elif isinstance(target, ast.Subscript):
-            self._look(target.value, around)
-            self._look(target.slice, around)
+            self.visit(target.value)
+            self.visit(target.slice)
             self._evaluator.assigned_value = value
-            self._match_patterns(target, around)
+            self._match_patterns(target)
             self._evaluator.assigned_value = None
 
-    def _of_AugAssign(self, node: ast.AugAssign, around: Around) -> None:
-        self._look(node.value, around)
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.visit(node.value)
         if isinstance(node.target, ast.Subscript):
-            self._look(node.target.value, around)
-            self._look(node.target.slice, around)
+            self.visit(node.target.value)
+            self.visit(node.target.slice)
             read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
             self._made.append(read)
-            self._match_patterns(read, around)
+            self._match_patterns(read)
         elif written := key(node.target):
             read_name = ast.copy_location(ast.BinOp(_as_read(node.target), node.op, node.value), node)
             self._made.append(read_name)
             self._evaluator.bind(written, self._evaluator.value(read_name))
 
-    def _of_If(self, node: ast.If, around: Around) -> None:
-        self._truth(node.test, "if", around)
-        unused = _is_cold_test(node.test)
-        body = replace(around, guard=around.guard or _guard(node.test) or _made_once(node))
-        body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
-        other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
+    def visit_If(self, node: ast.If) -> None:
+        self._truth(node.test, "if")
+        unused, cold = _is_cold_test(node.test), self._around.cold
+        guard = self._around.guard or _guard(node.test) or _made_once(node)
         before = dict(self._evaluator.environment)
-        self._block(node.body, body)
+        self._block(node.body, guard=guard, cold=cold or unused == "body" or _gives_up(node.body))
         if_true = self._evaluator.replace(before)
-        self._block(node.orelse, other)
+        self._block(node.orelse, cold=cold or unused == "else" or _gives_up(node.orelse))
         if_false = self._evaluator.environment
         if unused:  # what the branch of another device makes of a name doesn't hold on this one
             self._evaluator.replace(if_false if unused == "body" else if_true)
@@ -182,20 +189,20 @@ class FileWalk:
             same = {name: if_true.get(name, v) == v for name, v in values.items()}
             self._evaluator.replace({name: v if same[name] else UNKNOWN for name, v in values.items()})
 
-    def _of_While(self, node: ast.While, around: Around) -> None:
-        inner = self._inside(node, around)
-        self._truth(node.test, "while", inner)
-        self._block(node.body, inner)
-        self._truth(node.test, "while", inner)
-        self._block(node.orelse, around)
+    def visit_While(self, node: ast.While) -> None:
+        with self._within(**self._turn(node)):
+            self._truth(node.test, "while")
+            self._block(node.body)
+            self._truth(node.test, "while")
+        self._block(node.orelse)
 
-    def _of_For(self, node: ast.For, around: Around) -> None:
-        self._look(node.iter, around)
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        self.visit(node.iter)
         self._loop_target(node.target, node.iter)
-        self._block(node.body, self._inside(node, around))
-        self._block(node.orelse, around)
+        self._block(node.body, **self._turn(node))
+        self._block(node.orelse)
 
-    _of_AsyncFor = _of_For
+    visit_AsyncFor = visit_For
 
     def _loop_target(self, target: ast.expr, iterated: ast.expr) -> None:
         element = self._evaluator.element(iterated)
@@ -206,83 +213,74 @@ class FileWalk:
             target = pair[1]
         self._evaluator.assign(target, element)
 
-    def _inside(self, loop: Loop, around: Around) -> Around:
-        place = self._places.of_loop(loop) or around.place or self._places.of_running(loop)
-        return replace(around, loops=around.loops + 1, place=place)
+    def _turn(self, loop: Loop) -> dict[str, object]:
+        """Return what is around the body of a loop."""
+        place = self._places.of_loop(loop) or self._around.place or self._places.of_running(loop)
+        return {"loops": self._around.loops + 1, "place": place}
 
-    def _of_With(self, node: ast.With | ast.AsyncWith, around: Around) -> None:
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        before = self._around
         for item in node.items:
-            self._look(item.context_expr, around)
+            self.visit(item.context_expr)
             if item.optional_vars is not None:
                 self._evaluator.assign(item.optional_vars, UNKNOWN)
-            around = self._within(item.context_expr, around)
-        self._block(node.body, around)
+            self._enter(item.context_expr)
+        self._block(node.body)
+        self._around = before
 
-    _of_AsyncWith = _of_With
+    visit_AsyncWith = visit_With
 
-    def _within(self, context: ast.expr, around: Around) -> Around:
-        if not isinstance(context, ast.Call):
-            return around
-        name = self._names.full_name(context.func)
-        if name.endswith("record_function") and context.args:
-            label = context.args[0]
-            text = label.value if isinstance(label, ast.Constant) else f"{{{ast.unparse(label)}}}"
-            return replace(around, scope=(*around.scope, str(text)[:80]))
-        return replace(around, allowed=_allowed_by([context], self._names) or around.allowed)
+    def _enter(self, context: ast.expr) -> None:
+        label = matched("$record($label, ...)", context)
+        if label and self._names.full_name(label.record).endswith("record_function"):
+            name = label.label.value if isinstance(label.label, ast.Constant) else f"{{{ast.unparse(label.label)}}}"
+            self._around = replace(self._around, scope=(*self._around.scope, str(name)[:80]))
+        elif allowed := self._allowed_by([context]):
+            self._around = replace(self._around, allowed=allowed)
 
-    def _of_Try(self, node: ast.Try, around: Around) -> None:
-        self._block(node.body, around)
+    def _allowed_by(self, contexts: Sequence[ast.expr]) -> str:
+        """Return the reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
+        for context in contexts:
+            if allow := matched("syncscan.allow($reason, ...)", context, self._names.full_name):
+                return str(constant(allow.reason) or "a computed reason")
+        return ""
+
+    def visit_Try(self, node: ast.Try) -> None:
+        self._block(node.body)
         for handler in node.handlers:
-            self._block(handler.body, replace(around, cold=True))
-        self._block(node.orelse, around)
-        self._block(node.finalbody, around)
+            self._block(handler.body, cold=True)
+        self._block((*node.orelse, *node.finalbody))
 
-    _of_TryStar = _of_Try
+    visit_TryStar = visit_Try
 
-    def _of_Match(self, node: ast.Match, around: Around) -> None:
-        self._look(node.subject, around)
+    def visit_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
         for case in node.cases:
-            self._block(case.body, around)
+            self._block(case.body)
 
-    def _of_Assert(self, node: ast.Assert, around: Around) -> None:
-        self._truth(node.test, "assert", around)
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self._truth(node.test, "assert")
 
-    def _of_Raise(self, node: ast.Raise, around: Around) -> None:
+    def visit_Raise(self, node: ast.Raise) -> None:
         """Skip a raise: what its message costs doesn't matter."""
 
     # Expressions
 
-    def _look(self, node: ast.expr, around: Around) -> None:
-        """Match the patterns on an expression and all inside of it, innermost first."""
-        special = getattr(self, f"_look_{type(node).__name__}", None)
-        if special:
-            special(node, around)
-            return
-        self._children(node, around)
-        self._match_patterns(node, around)
-
-    def _children(self, node: ast.AST, around: Around) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                self._look(child, around)
-            elif isinstance(child, ast.keyword):
-                self._look(child.value, around)
-
-    def _look_Lambda(self, node: ast.Lambda, around: Around) -> None:
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         """Skip a lambda: it runs elsewhere, if at all."""
 
-    def _look_ListComp(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: Around
-    ) -> None:
-        inner = replace(around, loops=around.loops + 1, place=around.place or self._place_of(node))
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+        turn = {"loops": self._around.loops + 1, "place": self._around.place or self._place_of(node)}
         with self._evaluator.apart():
             for generator in node.generators:
-                self._look(generator.iter, around)
+                self.visit(generator.iter)
                 self._loop_target(generator.target, generator.iter)
-                for test in generator.ifs:
-                    self._truth(test, "if", inner)
-            for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
-                self._look(element, inner)
+                with self._within(**turn):
+                    for test in generator.ifs:
+                        self._truth(test, "if")
+            with self._within(**turn):
+                for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+                    self.visit(element)
 
     def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> CodeContext:
         """Return the place of a comprehension that goes over a data loader; `NOWHERE` for others."""
@@ -291,57 +289,55 @@ class FileWalk:
             return CodeContext(f"a loop over a data loader (line {node.lineno})", evaluation=True)
         return NOWHERE
 
-    _look_SetComp = _look_GeneratorExp = _look_DictComp = _look_ListComp
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
-    def _look_NamedExpr(self, node: ast.NamedExpr, around: Around) -> None:
-        self._look(node.value, around)
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
         self._evaluator.assign(node.target, self._evaluator.value(node.value))
 
-    def _look_IfExp(self, node: ast.IfExp, around: Around) -> None:
-        self._truth(node.test, "if", around)
-        self._look(node.body, around)
-        self._look(node.orelse, around)
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self._truth(node.test, "if")
+        self.visit(node.body)
+        self.visit(node.orelse)
 
-    def _look_BoolOp(self, node: ast.BoolOp, around: Around) -> None:
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
         for value in node.values[:-1]:
-            self._truth(value, "and" if isinstance(node.op, ast.And) else "or", around)
-        self._look(node.values[-1], around)
+            self._truth(value, "and" if isinstance(node.op, ast.And) else "or")
+        self.visit(node.values[-1])
 
-    def _look_UnaryOp(self, node: ast.UnaryOp, around: Around) -> None:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not):
-            self._truth(node.operand, "not", around)
+            self._truth(node.operand, "not")
         else:
-            self._children(node, around)
+            self.generic_visit(node)
 
-    def _look_JoinedStr(self, node: ast.JoinedStr, around: Around) -> None:
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
-                self._look(part.value, around)
-                self._match_patterns(part.value, around, shown_by="an f-string")
+                self.visit(part.value)
+                self._match_patterns(part.value, shown_by="an f-string")
 
-    def _look_Call(self, node: ast.Call, around: Around) -> None:
-        self._children(node, around)
+    def visit_Call(self, node: ast.Call) -> None:
+        self._parts(node)
         name = self._names.full_name(node.func)
-        arguments = [*node.args, *(k.value for k in node.keywords)]
-        if name in _ASKS[:1] and len(node.args) == 1:
-            self._match_patterns(node.args[0], around, question="bool")
+        if name == "bool" and len(node.args) == 1:
+            self._match_patterns(node.args[0], question="bool")
         elif name in ("any", "all") and len(node.args) == 1:
-            self._asks_of_elements(name, node.args[0], around)
+            self._asks_of_elements(name, node.args[0])
         elif name in ("max", "min") and len(node.args) > 1 and any(self._evaluator.value(a).tensor for a in node.args):
-            self._match_patterns(node, around, question=name)
+            self._match_patterns(node, question=name)
         if shown := self._shows(node, name):
-            for value in arguments:
-                inner = value.values if isinstance(value, ast.Dict) else [value]
-                for one in inner:
-                    self._match_patterns(one, around, shown_by=shown)
-        self._match_patterns(node, around)
+            for value in (*node.args, *(k.value for k in node.keywords)):
+                for one in value.values if isinstance(value, ast.Dict) else [value]:
+                    self._match_patterns(one, shown_by=shown)
+        self._match_patterns(node)
 
-    def _asks_of_elements(self, name: str, of: ast.expr, around: Around) -> None:
+    def _asks_of_elements(self, name: str, of: ast.expr) -> None:
         if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
-            with self._evaluator.apart():
+            with self._evaluator.apart(), self._within(loops=self._around.loops + 1):
                 for generator in of.generators:
                     self._loop_target(generator.target, generator.iter)
-                self._match_patterns(of.elt, replace(around, loops=around.loops + 1), question=name)
+                self._match_patterns(of.elt, question=name)
 
     def _shows(self, call: ast.Call, name: str) -> str:
         """Return the name of what a call prints or logs with; empty for others."""
@@ -354,19 +350,19 @@ class FileWalk:
             return call.func.attr
         return f"{owner}.{call.func.attr}" if owner in _SHOWN else ""
 
-    def _truth(self, node: ast.expr, word: str, around: Around) -> None:
+    def _truth(self, node: ast.expr, word: str) -> None:
         """Python asks for the truth value of an expression: of its parts, where it is `and`, `or` or `not`."""
         if isinstance(node, ast.BoolOp):
             for value in node.values:
-                self._truth(value, word, around)
+                self._truth(value, word)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            self._truth(node.operand, word, around)
+            self._truth(node.operand, word)
         else:
-            self._look(node, around)
-            self._match_patterns(node, around, question=word)
+            self.visit(node)
+            self._match_patterns(node, question=word)
 
-    def _match_patterns(self, node: ast.expr, around: Around, question: str = "", shown_by: str = "") -> None:
-        kind = "question" if question else "shown" if shown_by else type(node)
+    def _match_patterns(self, node: ast.expr, question: str = "", shown_by: str = "") -> None:
+        kind, around = "question" if question else "shown" if shown_by else type(node), self._around
         patterns = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
         if not patterns:
             return
@@ -435,15 +431,6 @@ def _reads_clock(scope: Function | ast.Module) -> bool:
     return any(
         isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk_own(scope)
     )
-
-
-def _allowed_by(contexts: Sequence[ast.expr], names: SourceTree) -> str:
-    """Return the reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
-    for context in contexts:
-        if isinstance(context, ast.Call) and names.full_name(context.func) == "syncscan.allow" and context.args:
-            reason = constant(context.args[0])
-            return str(reason) if reason else "a computed reason"
-    return ""
 
 
 def _by_kind(patterns: Sequence[Pattern]) -> dict[object, list[Pattern]]:
