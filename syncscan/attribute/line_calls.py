@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Source, SyncPoint, Use
 from syncscan.model.runtime_calls import is_synchronize
-from syncscan.source.code_pattern import matched
-from syncscan.source.names import called, dotted
+from syncscan.source.code_pattern import called, dotted, matched
 from syncscan.source.tree import SourceTree, lines_of
 
 _SPELLINGS = {

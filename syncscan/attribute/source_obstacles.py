@@ -14,9 +14,8 @@ from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Finding
 from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import Trace
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import called, dotted, matched
 from syncscan.source.modules import Modules
-from syncscan.source.names import called, dotted
 from syncscan.source.tree import Function, Loop, SourceTree, contexts_of, lines_of, walk_own
 
 _OF_MODULES = frozenset("parameters named_parameters state_dict load_state_dict eval train zero_grad".split())

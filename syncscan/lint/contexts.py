@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
+from types import SimpleNamespace
 
 import msgspec
 
-from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
-from syncscan.source.code_pattern import matched
+from syncscan.lint.evaluate import is_cpu
+from syncscan.lint.values import LOADER_NAME, MODELS_OWN
+from syncscan.source.code_pattern import called, constant, key, last_name, matched, parameters
 from syncscan.source.modules import Modules
-from syncscan.source.names import called, last_name, parameters
-from syncscan.source.tree import Function, Loop, Scope, SourceTree
+from syncscan.source.tree import Function, Loop, Scope, SourceTree, walk_own
 
 _Around = tuple[Loop, ...]
 """The loops of its function around a piece of code, outermost first."""
@@ -306,3 +307,60 @@ def transforms_data(node: Function, owner: ast.ClassDef) -> bool:
     calls = (matched("$of.$layer(...)", part) for part in ast.walk(owner))
     layers = any(call and last_name(call.of) == "nn" for call in calls)
     return bool(given) and _DATA.match(given[0].arg) is not None and not layers
+
+
+_COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
+_OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
+"""Devices that aren't CUDA's, as a program asks for them."""
+_CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
+
+
+def guard_of(test: ast.expr) -> str:
+    """Return a condition as written if what it guards runs in some steps only; empty for others."""
+    return _short(test) if seldom(test) else ""
+
+
+def made_once(node: ast.If) -> str:
+    """Return a condition as written if what it guards is made where it isn't there yet: `if self.mask is None`."""
+    missing = {key(test.x) for part in ast.walk(node.test) if (test := matched("$x is None", part))}
+    made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
+    return _short(node.test) if any("." in name for name in missing & made) else ""
+
+
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def gives_up(body: Sequence[ast.stmt]) -> bool:
+    """Return whether a block ends in an error: it runs once at most."""
+    return bool(body) and isinstance(body[-1], ast.Raise)
+
+
+def branch_off_device(test: ast.expr) -> str:
+    """Return the branch that doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
+    negation = matched("not $test", test)
+    inner, yes, no = (negation.test, "else", "body") if negation else (test, "body", "else")
+    if call := matched("$function(...)", inner):
+        name = key(call.function)
+        if _COLD.search(name):
+            return yes
+        return no if name.endswith("cuda.is_available") else ""
+    same = matched("$a == $b", inner)
+    sides = vars(same or matched("$a != $b", inner) or SimpleNamespace()).values()
+    if any(is_cpu(side) or constant(side) in _OTHERS for side in sides):
+        return yes if same else no
+    if any(constant(side) == "cuda" for side in sides):
+        return no if same else yes
+    return ""
+
+
+def is_off_device(node: Function) -> bool:
+    """Return whether a function does work that doesn't run on a device: collating, reading data, tests."""
+    return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
+
+
+def reads_clock(scope: Function | ast.Module) -> bool:
+    return any(
+        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk_own(scope)
+    )

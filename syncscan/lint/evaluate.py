@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from syncscan.lint import torch_names as known
-from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
-from syncscan.source.code_pattern import matched
+from syncscan.lint import values as known
+from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, alike, in_list, joined
+from syncscan.source.code_pattern import argument, constant, key, matched
 from syncscan.source.modules import Modules
-from syncscan.source.names import argument, constant, key
 
 Environment = dict[str, Value]
 _WRAPPERS = frozenset("enumerate tqdm trange iter reversed islice track auto".split())
-_ITERATORS = {"range": HOST, "parameters": TENSOR, "named_parameters": TENSOR}
-"""Functions and methods → what their result yields."""
-_READS = {"cpu": CPU, "item": HOST, "tolist": HOST.but(listed=True), "numpy": HOST.but(listed=True)}
-_EVENT = Value(ValueKind.EVENT)
-_TORCH = {
-    **dict.fromkeys(("cuda.Event", "cuda.Stream", "cuda.current_stream", "Event", "Stream"), _EVENT),
-    **dict.fromkeys(("nn.Parameter", "nn.parameter.Parameter", "autograd.grad"), TENSOR),
-    **dict.fromkeys(
-        ("nn.utils.clip_grad_norm_", "nn.utils.clip_grad.clip_grad_norm_", "nn.utils.get_total_norm"),
-        Value(ValueKind.TENSOR, scalar=True),
-    ),
-}
-"""Functions of torch → what they return."""
 
 
 class Evaluator:
@@ -106,10 +92,10 @@ class Evaluator:
     def _iterated(self, call: ast.Call) -> Value | None:
         """Return the elements of a wrapped iterable: `enumerate(x)`, `tqdm(x)`, `x.items()`; None for others."""
         name = self.names.full_name(call.func).rpartition(".")[2]
-        if name in _ITERATORS:
-            return _ITERATORS[name]
+        if name in known.ITERATORS:
+            return known.ITERATORS[name]
         if name == "zip":
-            return _alike([self.element(a) for a in call.args])
+            return alike([self.element(a) for a in call.args])
         if call.args and (
             name in _WRAPPERS or (isinstance(call.func, ast.Attribute) and self._is_loader(call.args[0]))
         ):
@@ -153,9 +139,9 @@ class Evaluator:
                 return self._common(elements).but(scalar=False, listed=False)
             case ast.List(elts=elements):
                 held = self._common(elements).but(scalar=False, listed=False)
-                return held if any(isinstance(constant(e), str) for e in elements) else _list_value(held)
+                return held if any(isinstance(constant(e), str) for e in elements) else in_list(held)
             case ast.ListComp(elt=element, generators=generators):
-                return _list_value(self._comprehended(generators, element))
+                return in_list(self._comprehended(generators, element))
             case ast.GeneratorExp(elt=element, generators=generators):
                 return self._comprehended(generators, element)
             case ast.DictComp(value=element, generators=generators):
@@ -165,7 +151,7 @@ class Evaluator:
         return UNKNOWN
 
     def _common(self, nodes: Iterable[ast.expr]) -> Value:
-        return _alike([self.value(node) for node in nodes])
+        return alike([self.value(node) for node in nodes])
 
     def _of_name(self, name: str) -> Value:
         value = self.environment.get(name, UNKNOWN)
@@ -263,13 +249,13 @@ class Evaluator:
         first = call.args[0] if call.args else None
         if name in known.HOST_FUNCTIONS or name.startswith(known.HOST_MODULES):
             if name in known.ARRAYS:
-                return _list_value(HOST)
+                return in_list(HOST)
             return self.value(first) if name in ("copy.copy", "copy.deepcopy") else HOST
         if first is not None:
             if name in ("sum", "max", "min", "abs"):
                 return joined([self.element(first)]) if len(call.args) == 1 else self._joined(call.args)
             if name in ("list", "sorted"):
-                return _list_value(self.element(first))
+                return in_list(self.element(first))
             if name in ("tuple", "reversed", "next"):
                 return self.element(first)
             if name == "iter" and self._is_loader(first):
@@ -287,8 +273,8 @@ class Evaluator:
         last = name.rpartition(".")[2]
         if name == "utils.data.DataLoader":
             return _loader(call)
-        if name in _TORCH:
-            return _TORCH[name]
+        if name in known.TORCH:
+            return known.TORCH[name]
         if name in known.OF_TYPE:
             return CPU
         if name.startswith("distributions.") and last[:1].isupper():
@@ -352,8 +338,8 @@ class Evaluator:
         if name == "cuda":
             moved = Value(ValueKind.TENSOR, mask=receiver.mask, sure=True)
             return moved if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
-        if name in _READS:
-            return _READS[name]
+        if name in known.READS:
+            return known.READS[name]
         if name in known.NEW:
             return self._on(d) if (d := argument(call, "device")) is not None else receiver
         match receiver.kind:
@@ -424,19 +410,10 @@ def is_cpu(node: ast.expr | None) -> bool:
     return isinstance(value, str) and value.partition(":")[0] == "cpu"
 
 
-def _list_value(value: Value) -> Value:
-    """Return the value of a list of such elements; a list of numbers can be an index."""
-    return value.but(listed=True) if value.kind is ValueKind.HOST else value
-
-
 def _loader(call: ast.Call) -> Value:
     given = argument(call, "pin_memory")
     unclear = any(k.arg is None for k in call.keywords) or (given is not None and constant(given) is None)
     return Value(ValueKind.LOADER, pinned=constant(given) is True or unclear, line=call.lineno)
-
-
-def _alike(values: Sequence[Value]) -> Value:
-    return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
 
 
 def _test(name: str, inner: Value) -> str:

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 from msgspec.structs import replace
 
-from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, seldom
-from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
+from syncscan.lint.contexts import (
+    NOWHERE,
+    CodeContext,
+    CodeContexts,
+    branch_off_device,
+    gives_up,
+    guard_of,
+    is_off_device,
+    made_once,
+    reads_clock,
+)
+from syncscan.lint.evaluate import Environment, Evaluator
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
 from syncscan.lint.pattern import Around, Hit, LintSite, Pattern
 from syncscan.lint.values import HOST, UNKNOWN, ValueKind
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import constant, key, matched
 from syncscan.source.modules import Modules
-from syncscan.source.names import constant, key
-from syncscan.source.tree import Function, Loop, SourceTree, walk_own
+from syncscan.source.tree import Function, Loop, SourceTree
 
-_COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
 _SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")
 _LOG_METHODS = frozenset(
     "debug info warning error critical log add_scalar add_scalars set_postfix set_description write print "
     "log_metrics".split()
 )
-_OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
-"""Devices that aren't CUDA's, as a program asks for them."""
-_CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
 
 
 Found = tuple[Hit, LintSite]
@@ -54,7 +57,7 @@ class FileWalk(ast.NodeVisitor):
         self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
         """Expressions that are in no source; kept, as values are remembered by identity."""
-        self._around = Around(timed=_reads_clock(tree))
+        self._around = Around(timed=reads_clock(tree))
         """What is around the code that is looked at."""
 
     def found(self) -> list[Found]:
@@ -104,8 +107,8 @@ class FileWalk(ast.NodeVisitor):
             _below(around, node),
             context or (around.place if nested else NOWHERE),
             allowed=self._allowed_by(node.decorator_list) or around.allowed,
-            cold=_is_never(node) or (around.cold and not context),
-            timed=_reads_clock(node),
+            cold=is_off_device(node) or (around.cold and not context),
+            timed=reads_clock(node),
         )
         before = self._evaluator
         hints = hints_of(node, self._names)
@@ -175,12 +178,12 @@ class FileWalk(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         self._truth(node.test, "if")
-        unused, cold = _is_cold_test(node.test), self._around.cold
-        guard = self._around.guard or _guard(node.test) or _made_once(node)
+        unused, cold = branch_off_device(node.test), self._around.cold
+        guard = self._around.guard or guard_of(node.test) or made_once(node)
         before = dict(self._evaluator.environment)
-        self._block(node.body, guard=guard, cold=cold or unused == "body" or _gives_up(node.body))
+        self._block(node.body, guard=guard, cold=cold or unused == "body" or gives_up(node.body))
         if_true = self._evaluator.replace(before)
-        self._block(node.orelse, cold=cold or unused == "else" or _gives_up(node.orelse))
+        self._block(node.orelse, cold=cold or unused == "else" or gives_up(node.orelse))
         if_false = self._evaluator.environment
         if unused:  # what the branch of another device makes of a name doesn't hold on this one
             self._evaluator.replace(if_false if unused == "body" else if_true)
@@ -380,57 +383,6 @@ def _below(around: Around, node: Function | ast.ClassDef) -> str:
 def _as_read(target: ast.expr) -> ast.expr:
     """Return an expression that reads the name of a target."""
     return ast.copy_location(ast.parse(key(target), mode="eval").body, target)
-
-
-def _guard(test: ast.expr) -> str:
-    """Return a condition as written if what it guards runs in some steps only; empty for others."""
-    return _short(test) if seldom(test) else ""
-
-
-def _made_once(node: ast.If) -> str:
-    """Return a condition as written if what it guards is made where it isn't there yet: `if self.mask is None`."""
-    missing = {key(test.x) for part in ast.walk(node.test) if (test := matched("$x is None", part))}
-    made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
-    return _short(node.test) if any("." in name for name in missing & made) else ""
-
-
-def _short(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _gives_up(body: Sequence[ast.stmt]) -> bool:
-    """Return whether a block ends in an error: it runs once at most."""
-    return bool(body) and isinstance(body[-1], ast.Raise)
-
-
-def _is_cold_test(test: ast.expr) -> str:
-    """Return the branch that doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
-    negation = matched("not $test", test)
-    inner, yes, no = (negation.test, "else", "body") if negation else (test, "body", "else")
-    if call := matched("$function(...)", inner):
-        name = key(call.function)
-        if _COLD.search(name):
-            return yes
-        return no if name.endswith("cuda.is_available") else ""
-    same = matched("$a == $b", inner)
-    sides = vars(same or matched("$a != $b", inner) or SimpleNamespace()).values()
-    if any(is_cpu(side) or constant(side) in _OTHERS for side in sides):
-        return yes if same else no
-    if any(constant(side) == "cuda" for side in sides):
-        return no if same else yes
-    return ""
-
-
-def _is_never(node: Function) -> bool:
-    """Return whether a function does work that doesn't run on a device: collating, reading data, tests."""
-    return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
-
-
-def _reads_clock(scope: Function | ast.Module) -> bool:
-    return any(
-        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk_own(scope)
-    )
 
 
 def _by_kind(patterns: Sequence[Pattern]) -> dict[object, list[Pattern]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint import torch_names as known
+from syncscan.lint import values as known
 from syncscan.lint.evaluate import Environment, Evaluator
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Value, ValueKind
+from syncscan.source.code_pattern import constant, key, parameters
 from syncscan.source.modules import Modules
-from syncscan.source.names import constant, key, parameters
 from syncscan.source.tree import Function, SourceTree, walk_own
 
 _ELEMENTWISE = frozenset(

@@ -13,8 +13,7 @@ from syncscan.lint.contexts import NOWHERE, CodeContext
 from syncscan.lint.evaluate import Evaluator
 from syncscan.lint.values import Value, ValueKind
 from syncscan.model.finding import Confidence
-from syncscan.source.code_pattern import matched
-from syncscan.source.names import argument, constant
+from syncscan.source.code_pattern import argument, constant, matched
 
 
 class Hit(msgspec.Struct, frozen=True):

@@ -63,9 +63,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
         tuple[SourceEdit, ...], about("edits to the unpatched file; empty where they build on another fix's")
     ] = ()
     gain: Annotated[FixGain | None, about("as projected; null without a recording")] = None
-    shared: Annotated[bool, about("whether one wait stays here for several reads")] = (
-        False
-    )
+    shared: Annotated[bool, about("whether one wait stays here for several reads")] = False
 
     @property
     def gains_nothing(self) -> bool:

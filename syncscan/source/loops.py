@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from syncscan.source.names import called
+from syncscan.source.code_pattern import called
 from syncscan.source.tree import Loop, SourceTree, contexts_of, lines_of, walk_own
 
 _SCOPE = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef

@@ -6,8 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from syncscan.source.code_pattern import matched
-from syncscan.source.names import key
+from syncscan.source.code_pattern import key, matched
 from syncscan.source.tree import SourceTree
 
 _CLASSES = re.compile(r"^torch\.nn\.([A-Z]|modules\.)|(^|\.)(Lightning)?Module$|PreTrainedModel$")

@@ -1,16 +1,20 @@
-"""Changes of `syncscan fix` come to the findings whose lines they change, in the file as it is now."""
+"""Changes of `syncscan fix` come to the findings whose lines they change, in the file as it is now; with `--fixes`, too."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from syncscan.cli import group
+from syncscan.fixing import document
 from syncscan.fixing.document import suggest
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, SourceEdit
-from tests.fixing.test_report import BEFORE, fix
+from tests.builder import TraceBuilder
+from tests.fixing.test_report import BEFORE, FIXED, fix
 from tests.report.example import analysis, finding
 
 GIVEN = SourceEdit(3, 19, 3, 25, "detach()")
@@ -71,3 +75,33 @@ def test_a_saved_analysis_gets_the_change_of_the_recorded_file(program: Path, ru
     for saved in (replace(one, excerpt=replace(one.excerpt, path="")), replace(one, excerpt=None)):
         diff = changed(saved, fix(3, rule=rule, changes=(GIVEN,)))
         assert bool(diff) == (rule == saved.rule)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program, its recording with an exact line, and its saved patch."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(BEFORE)
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=10_000):
+        t.launch("gemm", at=start + 10, lasts=4_000)
+        t.sync("aten::item > aten::_local_scalar_dense", at=start + 50)
+        t.exact(start + 52, (f"{tmp_path}/train.py", 3, "<module>"))
+    t.write(Path("t.json"))
+    change = fix(3, changes=(SourceEdit(3, 19, 3, 25, "detach()"),), change="keep the value on the device")
+    Path("fix.json").write_text(document.render(replace(FIXED, fixes=(change,))))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "t.json", "-o", "-"],
+        ["analyze", "t.json", "--format", "sarif"],
+        ["analyze", "t.json", "--format", "html"],
+    ],
+)
+def test_the_change_stands_at_its_finding(recorded: None, words: list[str]) -> None:
+    """With what it does and how it was verified; without the option there is none."""
+    text = "syncscan fix would keep the value on the device (safe; verified by a dry run)"
+    assert text in CliRunner().invoke(group, [*words, "--fixes", "fix.json"]).stdout
+    assert text not in CliRunner().invoke(group, words).stdout

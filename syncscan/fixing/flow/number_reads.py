@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from syncscan.fixing import expressions
-from syncscan.fixing.clock_reads import reads_clock
 from syncscan.fixing.edits import Line, Render, Template, template
 from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.callees import reads_clock
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import NUMBERS, File
-from syncscan.source.code_pattern import filled, matched
-from syncscan.source.names import called
+from syncscan.source.code_pattern import called, filled, matched
 from syncscan.source.tree import calls_in, contexts_of
 
 PEELED = frozenset({"cpu", "detach", "numpy"})

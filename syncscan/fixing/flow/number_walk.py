@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, deferred_arithmetic, deferred_values, read_back
 from syncscan.fixing.flow.deferred_arithmetic import CONTROLS
@@ -76,7 +75,7 @@ class NumberWalk:
 
     def __init__(self, file: File, site: NumberRead, reads: frozenset[ast.expr]) -> None:
         self.file, self.site, self.reads = file, site, reads
-        self.clocks = clock_reads.clocks(file)
+        self.clocks = callees.clocks(file)
         self.origins: dict[ast.expr, Origin] = {}
         self.anew()
 

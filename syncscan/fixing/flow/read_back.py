@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from syncscan.fixing import clock_reads, expressions
+from syncscan.fixing import expressions
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.deferred_values import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File
@@ -263,7 +263,7 @@ def _lets_pass(file: File, context: ast.expr) -> bool:
 def check_clocks(walk: NumberWalk, origin: Origin) -> None:
     """Make sure that a wait stands before each clock that is read while a number is deferred, as it did before."""
     for clock in walk.clocks:
-        timed = walk.in_region(clock, origin) and not clock_reads.follows_sync(walk.file, clock)
+        timed = walk.in_region(clock, origin) and not callees.follows_sync(walk.file, clock)
         if timed and not _waits_before(walk, clock, origin):
             raise Stuck(clock, _TIMED, origin)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from syncscan.fixing.proposal import Rewrite, described
 from syncscan.fixing.rewrites import (
     device_copies,
-    loop_constants,
     masked_sums,
     masked_writes,
     rarer_reads,
@@ -14,10 +13,7 @@ from syncscan.fixing.rewrites import (
     several_reads,
 )
 
-_MODULES = (
-    *(device_copies, loop_constants, masked_sums, masked_writes),
-    *(rarer_reads, removed_calls, settings, several_reads),
-)
+_MODULES = (device_copies, masked_sums, masked_writes, rarer_reads, removed_calls, settings, several_reads)
 _FINDERS = {value.id: value for module in _MODULES for value in vars(module).values() if isinstance(value, Rewrite)}
 REWRITES = tuple(_FINDERS[name] for name in described())
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import clock_reads, expressions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import memory
+from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.flow.deferred_values import Stuck
 from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
@@ -42,11 +42,11 @@ def under_interval(file: File) -> Answers:
 
 def _is_timed(file: File, read: ast.expr, branch: ast.If) -> bool:
     """Return whether a clock is read in the loop where the wait would be missing: anywhere but in the branch."""
-    if clock_reads.is_timed(file, read):
+    if callees.is_timed(file, read):
         return True
     loop = file.loops_of(read)[-1]
-    inside = [c for c in clock_reads.clocks(file) if file.within(c, loop) or file.ran_inside(file.function_of(c), loop)]
-    return any(not file.within(c, branch) and not clock_reads.follows_sync(file, c) for c in inside)
+    inside = [c for c in callees.clocks(file) if file.within(c, loop) or file.ran_inside(file.function_of(c), loop)]
+    return any(not file.within(c, branch) and not callees.follows_sync(file, c) for c in inside)
 
 
 def _branch(file: File, statement: ast.stmt, site: NumberRead) -> ast.If | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.fixing import clock_reads, expressions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.program_file import File
@@ -80,11 +80,11 @@ def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
 
 def _is_between_reads(file: File, statement: ast.stmt) -> bool:
     """Return whether a clock is read in the neighboring statements, or on both sides in the same function."""
-    if any(clock_reads.reads_clock(file, n) for n in [*file.above(statement)[-1:], *file.below(statement)[:1]]):
+    if any(callees.reads_clock(file, n) for n in [*file.above(statement)[-1:], *file.below(statement)[:1]]):
         return True
     function = file.function_of(statement)
     calls = (call for call in calls_in(function) if file.function_of(call) is function)
-    lines = [call.lineno for call in calls if clock_reads.is_clock(file, call)]
+    lines = [call.lineno for call in calls if callees.is_clock(file, call)]
     return bool(lines) and min(lines) < statement.lineno <= max(lines)
 
 
@@ -93,7 +93,7 @@ def _is_timer(file: File, node: ast.AST) -> bool:
     contexts = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
     owners = {owner.rpartition(".")[2] for context in contexts for owner in file.types(context)}
     methods = [callees.method(file, owner, name) for owner in owners for name in ("__enter__", "__exit__")]
-    return any(clock_reads.reads_clock(file, n) for n in (*contexts, *methods) if n is not None)
+    return any(callees.reads_clock(file, n) for n in (*contexts, *methods) if n is not None)
 
 
 KEEPS_MEMORY = "the allocator keeps memory that other programs on the device could use"

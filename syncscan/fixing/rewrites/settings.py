@@ -10,7 +10,7 @@ from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.source.names import argument, called
+from syncscan.source.code_pattern import argument, called
 
 NON_BLOCKING = "DataLoaderConfiguration(non_blocking=True)"
 """As the rule's advice names it."""

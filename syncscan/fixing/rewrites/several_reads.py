@@ -6,9 +6,9 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from syncscan.fixing import clock_reads, expressions
+from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, template
-from syncscan.fixing.flow import memory
+from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.flow.number_reads import (
     NumberRead,
     detached,
@@ -160,7 +160,7 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     nodes = [n for statement in between for n in ast.walk(statement)]
     rebound = any(store in nodes for store in file.stores(name))
     function = file.function_of(first.node)
-    timed = len(between) > 1 and any(file.function_of(clock) is function for clock in clock_reads.clocks(file))
+    timed = len(between) > 1 and any(file.function_of(clock) is function for clock in callees.clocks(file))
     return not (rebound or timed or memory.may_change(file, name, nodes, anchor.lineno))
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from syncscan.lint.pattern import Pattern
-from syncscan.lint.patterns import checks, copies, read_backs, shapes, waits
+from syncscan.lint.patterns import checks, copies, shapes
 
 PATTERNS: tuple[Pattern, ...] = (
     # truth values and shown values
-    read_backs.truth,
-    read_backs.shown,
+    copies.truth,
+    copies.shown,
     # values that are read back
-    read_backs.numbers,
-    read_backs.tolist,
-    read_backs.cpu,
-    read_backs.comparisons,
-    read_backs.contains,
+    copies.numbers,
+    copies.tolist,
+    copies.cpu,
+    copies.comparisons,
+    copies.contains,
     # shapes that depend on values
     shapes.masks,
     shapes.indices,
@@ -29,9 +29,9 @@ PATTERNS: tuple[Pattern, ...] = (
     copies.constructors,
     copies.to_device,
     # intended waits, and settings that cause waits
-    waits.settings,
-    waits.synchronizes,
+    checks.settings,
+    checks.synchronizes,
 )
 
-ANYWHERE: tuple[Pattern, ...] = (waits.settings,)
+ANYWHERE: tuple[Pattern, ...] = (checks.settings,)
 """Patterns that are also tried on code outside of loops and steps."""

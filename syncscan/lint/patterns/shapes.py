@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from syncscan.lint.pattern import Hit, LintSite, pattern
 from syncscan.lint.values import TENSOR, Value, ValueKind
 from syncscan.model.finding import Confidence
-from syncscan.source.names import argument, splats
+from syncscan.source.code_pattern import argument, splats
 
 
 def _parts(index: ast.Subscript) -> list[ast.expr]:

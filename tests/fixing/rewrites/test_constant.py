@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.rewrites.loop_constants import constant
+from syncscan.fixing.rewrites.device_copies import constant
 from tests.each import each
 from tests.fixing.example import Rewritten
 
