@@ -1,4 +1,4 @@
-"""Changes of `syncscan fix` come to the findings whose lines they change, in the file as it is now; with `--fixes`, too."""
+"""Changes of `syncscan fix` come to the findings whose lines they change, as it is now; with `--fixes`, too."""
 
 from __future__ import annotations
 
