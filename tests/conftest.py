@@ -22,16 +22,20 @@ from syncscan import __version__
 from tests import registers
 from tests import warm_python as warm_pythons
 
-settings.register_profile("shared", deadline=None, max_examples=60)
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("thorough", deadline=None, max_examples=60)
 settings.register_profile("mutants", deadline=None, derandomize=True, max_examples=8)
-settings.load_profile("shared")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads would spin beside the other worker's
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def pytest_configure() -> None:
-    """Commands are ended by signals, though this run may have been started to ignore them (nohup, a script's `&`)."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Try more examples where the slow tests run too; end commands by signals, though this run may ignore them.
+
+    It does where it was started so (nohup, a script's `&`).
+    """
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "thorough")
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

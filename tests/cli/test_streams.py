@@ -67,7 +67,9 @@ def _standard_input(name: str) -> Iterator[None]:
         os.close(stored)
 
 
-@pytest.mark.parametrize("command", ["analyze T", "report T -o -", "explain"])
+@pytest.mark.parametrize(
+    "command", ["analyze T", *(pytest.param(words, marks=pytest.mark.slow) for words in ("report T -o -", "explain"))]
+)
 @pytest.mark.parametrize(
     ("to", "text"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
 )
@@ -92,7 +94,7 @@ def test_a_closed_stderr(trace: Path) -> None:
     assert "torch.nonzero" in shell(f"$S analyze {trace.name} 2>&-", trace.parent).stdout
 
 
-@pytest.mark.parametrize("command", ["analyze -", "repair - -o out"])
+@pytest.mark.parametrize("command", ["analyze -", pytest.param("repair - -o out", marks=pytest.mark.slow)])
 def test_a_closed_stdin_is_an_empty_one(tmp_path: Path, command: str) -> None:
     """There is no trace in it, and that is said."""
     closed, empty = shell(f"$S {command} <&-", tmp_path), shell(f"$S {command} </dev/null", tmp_path)

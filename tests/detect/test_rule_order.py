@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 from syncscan import load
 from syncscan.detect import Call, calls_of
 from syncscan.detect.rules import RULES
 from tests.each import each
+from tests.recordings import FOLDER, analyzed, large
 
-SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 PLACE = {rule.id: place for place, rule in enumerate(RULES)}
 Pair = tuple[str, str]
 
@@ -84,8 +83,8 @@ def recorded() -> tuple[dict[Pair, int], dict[Pair, str], Counter[str]]:
     count: Counter[Pair] = Counter()
     example: dict[Pair, str] = {}
     named: Counter[str] = Counter()
-    for path in sorted(SAMPLES.rglob("*.pt.trace.json.gz")):
-        for call in calls_of(load.load(path)):
+    for path in sorted(FOLDER.rglob("*.pt.trace.json.gz")):
+        for call in calls_of(load.load(path) if large(path) else analyzed(path).trace):
             first, *others = [rule.id for rule in RULES if rule.match(call) is not None]
             named[first] += 1
             for other in others[:-1]:

@@ -90,7 +90,8 @@ def test_fix_changes_no_file(folder: Path) -> None:
     assert not list((folder.parent / "tmp").glob("syncscan-*"))
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGINT", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_stopped_command_leaves_nothing(folder: Path, name: str) -> None:
     """A program that is stopped while it writes has changed no file, and no scratch folder stays."""
     (folder / "train.py").write_text(

@@ -142,7 +142,7 @@ def test_a_wait_that_moved_won_nothing() -> None:
 LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 4)
 @given(LINES, LINES)
 def test_each_place_is_reported_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
     """With m and n lines of a function, min(m, n) match and the rest is new or gone; swapping mirrors the result."""

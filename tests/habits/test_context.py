@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
@@ -48,7 +48,6 @@ def _host_rows(trace: Trace) -> list[int]:
     return rows
 
 
-@settings(max_examples=25)
 @given(contexts())
 def test_what_slices_launched_is_looked_up_together(context: Context) -> None:
     """By the thread's own launches, as one interval after the other does."""
@@ -57,7 +56,6 @@ def test_what_slices_launched_is_looked_up_together(context: Context) -> None:
     assert [work.tolist() for work in context.launched_by(rows)] == expected
 
 
-@settings(max_examples=25)
 @given(contexts())
 def test_a_closure_holds_a_backward_op_or_another_thread_s_launch(context: Context) -> None:
     """Looked for in each slice by itself."""

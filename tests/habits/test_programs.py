@@ -41,7 +41,12 @@ NEEDS_MORE = re.compile(
 """Programs that need a GPU, or torchvision."""
 
 
-@each("name", [n for n in names() if not NEEDS_MORE.fullmatch(n)])
+IN_SMALL = [n for n in names() if not NEEDS_MORE.fullmatch(n)]
+QUICK = {name.partition(".")[0]: name for name in reversed(IN_SMALL)}.values()
+"""The first of each family."""
+
+
+@each("name", IN_SMALL, slow=lambda name: name not in QUICK)
 def test_a_program_runs_in_small_on_a_cpu(catalogue, name):
     """Two steps of the least size."""
     from setting import Setting

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.load import reader
@@ -53,7 +53,6 @@ known = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(known, min_size=1, max_size=12), st.sampled_from([1, 300, 1 << 19]))
 def test_both_ways_lead_to_the_same_rows(events: list[Any], piece: int) -> None:
     """None of what is known is refused, and the oracle, which knows nothing of this, reads the same."""

@@ -40,14 +40,14 @@ def doubled(draw: st.DrawFn) -> bytes:
     return several_lists(lists, [draw(metadata) for _ in range(count + 1)], draw(st.sampled_from([None, 0, 2])))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(doubled(), st.integers(1, 300))
 def test_lists_under_a_doubled_key_are_joined(content: bytes, piece: int) -> None:
     """JSON leaves open which of two equal keys counts; no event is lost, in either reader."""
     assert_equal(reader.read(io.BytesIO(content), "t", piece), reference.parse(content, "t"))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(doubled(), st.integers(1, 300))
 def test_repaired_it_has_each_event_once(content: bytes, piece: int) -> None:
     """The text made valid has one list, with the objects of all, and the other members."""

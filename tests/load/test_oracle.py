@@ -100,7 +100,7 @@ def written(events: list[Any], before: dict[str, Any], after: dict[str, Any], in
     return json.dumps(top, indent=indent, ensure_ascii=ascii).encode()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     st.lists(events | odd, max_size=12),
     metadata,
@@ -117,7 +117,6 @@ def test_any_valid_trace(
     assert_equal(reader.read(io.BytesIO(content), "t", piece), reference.parse(content, "t"))
 
 
-@settings(max_examples=60, deadline=None)
 @given(events, st.lists(events | odd, max_size=11), st.sampled_from([None, 0, 2]), st.integers(1, 300), st.booleans())
 def test_any_bare_list(event: Any, others: list[Any], indent: int | None, piece: int, first: bool) -> None:
     """A list at the top, with an event in it, is read like an object."""
@@ -145,7 +144,6 @@ def assert_read_alike(path: Path) -> None:
     assert_equal(reader.read(io.BytesIO(content), path.name, 10_000), expected)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(events, min_size=1, max_size=12), st.randoms(use_true_random=False), st.integers(1, 300))
 def test_order_of_events_does_not_matter(events: list[Any], rng: random.Random, piece: int) -> None:
     """A trace whose events are shuffled is the same trace."""

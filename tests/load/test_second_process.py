@@ -188,7 +188,7 @@ def test_forks_only_where_nothing_speaks_against_it(monkeypatch: pytest.MonkeyPa
     assert not second_process.possible()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     st.lists(any_events | odd, min_size=4, max_size=40),
     metadata,
