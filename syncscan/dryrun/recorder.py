@@ -20,11 +20,11 @@ from typing import Any
 from syncscan.capture.stack_frames import RUNNER, outward
 from syncscan.dryrun.program_paths import (
     CallPaths,
+    OwnLines,
     ProgramPart,
     begin_of,
     end_of,
     is_ours,
-    is_programs_own,
     with_whole_scopes,
 )
 from syncscan.dryrun.program_steps import ProgramRounds
@@ -131,7 +131,7 @@ class DryRunSession:
         self.torch = importlib.import_module("torch")
         self.recording = DryRecording()
         self.stacks = Stacks()
-        self.order = WorkOrder(is_programs_own)
+        self.order = WorkOrder(OwnLines().now)
         self.paths = CallPaths()
         self._here = _Here(itertools.chain([MAIN], itertools.count(OTHERS)))
         self.seen = 0
@@ -297,7 +297,9 @@ class DryRunSession:
         if part is not None:
             return self.recording.trace(about, part.rounds, set(range(self.recording.waits)) - part.waits)
         about["races"] = [(r.kind.value, r.first, r.second, r.count) for r in self.order.races.values()]
-        about["protected"] = [(wait, kind.value, *lines) for wait, (kind, *lines) in self.order.protected.items()]
+        about["protected"] = [
+            (wait, kind.value, *lines) for wait, (kind, *lines) in self.order.protecting.races.items()
+        ]
         return self.recording.trace(about, without=without)
 
 

@@ -159,6 +159,12 @@ def _bytes(region: Region, other: Region) -> Any:
     return np.add.outer(at * size, np.arange(size)).reshape(-1)
 
 
+MOST_ACCESSES = 256
+"""Accesses of one memory remembered at the most: what came longest ago is forgotten first."""
+Clock = dict[int, int]
+"""Stream → up to which number its work is done."""
+
+
 class Access(NamedTuple):
     """One access of a memory by the work of a stream."""
 
@@ -167,6 +173,10 @@ class Access(NamedTuple):
     region: Region
     place: Frame | None
     """The program's line; None where none was noted."""
+
+    def is_done(self, clock: Clock) -> bool:
+        """Return whether it is done, by this clock, before what comes next."""
+        return clock.get(self.stream, 0) >= self.number
 
     def of(self, tensor: Any) -> Access:
         """Return the same access of a tensor's part of the memory."""

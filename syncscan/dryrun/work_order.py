@@ -16,18 +16,20 @@ caching allocator and `record_stream` in torch's notes on CUDA semantics.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from syncscan.dryrun.protecting_waits import MOST_RACES, ProtectingWaits
 from syncscan.dryrun.recording import Frame
 from syncscan.dryrun.tensor_memory import (
     EVERYTHING,
+    MOST_ACCESSES,
     WITHOUT_STORAGE,
     Access,
     CapturedUse,
+    Clock,
     Region,
     Uses,
     meet,
@@ -39,16 +41,7 @@ from syncscan.model.race import RaceKind
 
 DEFAULT = 0
 """The number of the default stream."""
-MOST_FRAMES = 60
-"""Frames looked at for the program's own line."""
-MOST_RACES = 1_000
-"""Pairs of lines recorded at the most."""
-MOST_ACCESSES = 256
-"""Accesses of one memory remembered at the most: what came longest ago is forgotten first."""
 _USES = "_syncscan_uses"
-
-Clock = dict[int, int]
-"""Stream → up to which number its work is done."""
 
 
 class _Current(threading.local):
@@ -82,9 +75,10 @@ class UnorderedUses:
 
 
 class WorkOrder:
-    """The order of a run's work on the simulated device."""
+    """The order of a run's work on the simulated device; `place` returns the program's line that runs now."""
 
-    def __init__(self, is_own: Callable[[str], bool]) -> None:
+    def __init__(self, place: Callable[[], Frame | None]) -> None:
+        self._place = place
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
         self._current = _Current()
         self._backward = BackwardPass(-1, DEFAULT, DEFAULT, {})
@@ -92,19 +86,7 @@ class WorkOrder:
         """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
         """Whether a copy between host and device may still run, or is done and its memory not used since."""
-        self.protected: dict[Frame, tuple[RaceKind, Frame | None, Frame]] = {}
-        """Line of a wait of the host → the race that there would be without it, and its two lines."""
-        self._milestones: dict[int, list[tuple[int, Frame]]] = {}
-        """Stream → up to which number the host has waited for it, and where."""
-        self._orders: set[tuple[int, int]] = set()
-        """Streams that have waited for another one by themselves, with that."""
-        self._flying: list[Access] = []
-        """Copies that may still run."""
-        self._awaited: dict[tuple[int, int], Frame] = {}
-        """Stream and number of a copy whose memory wasn't used since → the line that waited for it."""
-        self._own = is_own
-        self._is_own: dict[str, bool] = {}
-        """File → whether it is the program's. To look a code object up takes 1.5 µs: it is hashed anew each time."""
+        self.protecting = ProtectingWaits(place)
         self._numbers: list[int] = [0]
         self._clocks: list[Clock] = [{}]
         self._host: Clock = {}
@@ -143,7 +125,7 @@ class WorkOrder:
     def stream_waits(self, mark: Clock, stream: int | None = None) -> None:
         """Order what comes next on a stream after a mark."""
         waiting = self.current if stream is None else stream
-        self._orders.update((waiting, other) for other in mark)
+        self.protecting.stream_waits(waiting, mark)
         _join(self._clock(waiting), mark)
 
     def host_waits(self, *marks: Clock) -> None:
@@ -152,14 +134,11 @@ class WorkOrder:
         for mark in marks:
             _join(self._host, mark)
         self._host_version += 1
-        if self.several and (place := self._place()) is not None:
-            for stream, number in self._host.items():
-                if number > before.get(stream, 0):
-                    self._milestones.setdefault(stream, []).append((number, place))
-        if self._flying:
-            self._note_awaited()
+        if self.several:
+            self.protecting.host_waited(before, self._host)
+        self.protecting.copies_done(self._host)
         running = any(self._host.get(stream, 0) < number for stream, number in enumerate(self._numbers))
-        self.open_copies = self.open_copies and (running or bool(self._awaited))
+        self.open_copies = self.open_copies and (running or self.protecting.awaited_copies)
 
     def host_waits_for_device(self) -> None:
         self.host_waits(*map(self.mark, range(len(self._numbers))))
@@ -210,25 +189,25 @@ class WorkOrder:
         if self.notes_reads:
             self._read(source, launch)
         self._write(target, launch, on_host=True)
-        self._fly(launch)
+        self._note_copy(launch)
 
     def copy_in(self, source: Any) -> None:
         """Note that an asynchronous copy reads a tensor in pinned host memory."""
         launch = self._launch(exact=True)
         self._read(source, launch, on_host=True)
-        self._fly(launch)
+        self._note_copy(launch)
 
     def host_reads(self, tensor: Any) -> None:
         """Note that the host reads a tensor: copies to it have to be done."""
         for access in self._unfinished(tensor, reads=False):
             self._race(RaceKind.READ_BEFORE_COPY, access)
-        self._note_protected(tensor, reads=True)
+        self._note_use(tensor, reads=True)
 
     def host_writes(self, tensor: Any) -> None:
         """Note that the host writes to a tensor: copies to it and from it have to be done."""
         for access in self._unfinished(tensor, reads=True):
             self._race(RaceKind.WRITE_BEFORE_COPY, access)
-        self._note_protected(tensor, reads=False)
+        self._note_use(tensor, reads=False)
 
     def array_used(self, tensor: Any, array: Any, written: bool) -> None:
         """Note that the host reads an array of a host tensor's memory, or writes to it.
@@ -244,7 +223,7 @@ class WorkOrder:
             return
         for access in self._open(uses, region, reads=written):
             self._race(RaceKind.WRITE_BEFORE_COPY if written else RaceKind.READ_BEFORE_COPY, access)
-        self._note_use(uses, region, reads=not written)
+        self.protecting.host_uses(uses, region, reads=not written)
 
     def record_stream(self, tensor: Any, stream: int) -> None:
         """Note that a stream uses a memory: the allocator hands it out once that is done."""
@@ -268,7 +247,7 @@ class WorkOrder:
         for uses, written, _ in captured:
             self._note_write(uses, launch) if written else self._note_read(uses, launch)
         if copies:
-            self._fly(launch)
+            self._note_copy(launch)
 
     # the mechanism
 
@@ -331,11 +310,11 @@ class WorkOrder:
         """Note a race for each of the earlier accesses that nothing orders before this one."""
         stream = access.stream
         for earlier in earlier_accesses:
-            ordered = earlier.stream == stream or _done(earlier, self._clock(stream))
+            ordered = earlier.stream == stream or earlier.is_done(self._clock(stream))
             if not ordered and meet(earlier.region, access.region):
                 self._race(RaceKind.UNORDERED_STREAMS, earlier)
             elif earlier.stream != stream and meet(earlier.region, access.region):
-                self._note_ordered(RaceKind.UNORDERED_STREAMS, earlier, stream)
+                self.protecting.ordered(RaceKind.UNORDERED_STREAMS, earlier, stream)
 
     def _fill(self, tensor: Any, launch: Access) -> None:
         """Note a write to the whole memory that needs no check: it is new, or there is one stream.
@@ -360,49 +339,16 @@ class WorkOrder:
 
     def _open(self, uses: Uses, region: Region, *, reads: bool) -> Sequence[Access]:
         accesses = (*uses.writes, *uses.reads) if reads else uses.writes
-        return [a for a in accesses if not _done(a, self._host) and meet(a.region, region)]
+        return [a for a in accesses if not a.is_done(self._host) and meet(a.region, region)]
 
-    def _fly(self, copy: Access) -> None:
-        self._flying = [*self._flying, copy][-MOST_ACCESSES:]
+    def _note_copy(self, copy: Access) -> None:
+        self.protecting.copied(copy)
         self.open_copies = True
 
-    def _note_awaited(self) -> None:
-        """Note where the host has waited for copies that are done now."""
-        done = [copy for copy in self._flying if _done(copy, self._host)]
-        place = self._place() if done else None
-        if place is not None:
-            self._flying = [copy for copy in self._flying if copy not in done]
-            self._awaited.update({(copy.stream, copy.number): place for copy in done})
-            while len(self._awaited) > MOST_ACCESSES:
-                del self._awaited[next(iter(self._awaited))]
-
-    def _note_protected(self, tensor: Any, *, reads: bool) -> None:
-        uses = getattr(tensor.untyped_storage(), _USES, None) if self._awaited else None
+    def _note_use(self, tensor: Any, *, reads: bool) -> None:
+        uses = getattr(tensor.untyped_storage(), _USES, None) if self.protecting.awaited_copies else None
         if isinstance(uses, Uses):
-            self._note_use(uses, region_of(tensor), reads=reads)
-
-    def _note_use(self, uses: Uses, region: Region, *, reads: bool) -> None:
-        """Note that the host uses memory that copies used, and which waits made that safe."""
-        for copy in uses.writes if reads else (*uses.writes, *uses.reads):
-            wait = self._awaited.get((copy.stream, copy.number))
-            second = self._place() if wait is not None and meet(copy.region, region) else None
-            if wait is not None and second is not None:
-                del self._awaited[copy.stream, copy.number]
-                kind = RaceKind.READ_BEFORE_COPY if reads else RaceKind.WRITE_BEFORE_COPY
-                self._protects(wait, kind, copy.place, second)
-
-    def _note_ordered(self, kind: RaceKind, earlier: Access, stream: int) -> None:
-        """Note that a stream's work comes after that of another, for which it didn't wait by itself: the host did."""
-        if (stream, earlier.stream) in self._orders:
-            return
-        waits = (place for number, place in self._milestones.get(earlier.stream, ()) if number >= earlier.number)
-        wait, second = next(waits, None), self._place()
-        if wait is not None and second is not None:
-            self._protects(wait, kind, earlier.place, second)
-
-    def _protects(self, wait: Frame, kind: RaceKind, first: Frame | None, second: Frame) -> None:
-        if len(self.protected) < MOST_RACES:
-            self.protected.setdefault(wait, (kind, first, second))
+            self.protecting.host_uses(uses, region_of(tensor), reads=reads)
 
     def _freed(self, uses: Uses) -> None:
         """Remember the work of other streams that may still use a memory whose last reference is gone."""
@@ -416,10 +362,10 @@ class WorkOrder:
         clock = self._clock(self.current)
         for home, accesses in self._handed_back:
             for access in accesses if home == self.current else ():
-                if not _done(access, clock):
+                if not access.is_done(clock):
                     self._race(RaceKind.FREED_IN_USE, access, access.place)
                 else:
-                    self._note_ordered(RaceKind.FREED_IN_USE, access, self.current)
+                    self.protecting.ordered(RaceKind.FREED_IN_USE, access, self.current)
         self._handed_back = [entry for entry in self._handed_back if entry[0] != self.current]
 
     def _clock(self, stream: int) -> Clock:
@@ -436,26 +382,6 @@ class WorkOrder:
         race = self.races.setdefault((kind, second), UnorderedUses(kind, earlier.place, second))
         race.first = race.first or earlier.place
         race.count += 1
-
-    def _place(self) -> Frame | None:
-        """Return the innermost of the program's own lines that run now; None where none is near."""
-        frame: Any = sys._getframe(1)
-        for _ in range(MOST_FRAMES):
-            if frame is None:
-                break
-            file = frame.f_code.co_filename
-            is_own = self._is_own.get(file)
-            if is_own is None:
-                is_own = self._is_own[file] = self._own(file)
-            if is_own:
-                return file, frame.f_lineno, frame.f_code.co_name
-            frame = frame.f_back
-        return None
-
-
-def _done(access: Access, clock: Clock) -> bool:
-    """Return whether an access is done, by this clock, before what comes next."""
-    return clock.get(access.stream, 0) >= access.number
 
 
 def _join(clock: Clock, other: Clock) -> None:

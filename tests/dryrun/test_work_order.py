@@ -6,13 +6,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from syncscan.dryrun.program_paths import OwnLines  # noqa: E402
 from syncscan.dryrun.work_order import DEFAULT, WorkOrder  # noqa: E402
 from syncscan.model.race import RaceKind  # noqa: E402
 
 
 def order() -> tuple[WorkOrder, int]:
     """An order with a second stream, and the number of that stream."""
-    built = WorkOrder(lambda file: file == __file__)
+    built = WorkOrder(OwnLines(lambda file: file == __file__).now)
     return built, built.new_stream()
 
 
@@ -60,7 +61,7 @@ def test_a_mark_holds_nothing_of_what_comes_after_it() -> None:
 
 def test_a_host_that_waited_for_all_has_no_open_copies() -> None:
     """Where the wait has no line of the program's, which it could protect."""
-    on = WorkOrder(lambda file: False)
+    on = WorkOrder(lambda: None)
     on.new_stream()
     on.current = DEFAULT
     on.copy_out(torch.zeros(4), torch.zeros(4))
@@ -93,7 +94,7 @@ def test_pinned_memory_may_be_freed_while_streams_copy_from_it() -> None:
 
 def test_memory_filled_before_there_is_a_second_stream_belongs_to_the_first() -> None:
     """Its one access is known all the same: a stream that waits for nothing races with it."""
-    on = WorkOrder(lambda file: file == __file__)
+    on = WorkOrder(OwnLines(lambda file: file == __file__).now)
     x, y = torch.zeros(4), torch.zeros(4)
     on.device_work(allocated=(x,))
     on.host_waits_for_device()
