@@ -18,7 +18,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.capture_steps import Step, encoder, mean_ms
-from syncscan.capture import lines
+from syncscan.capture import sync_lines
 from syncscan.capture.cupti import Attachment
 
 STEPS = 6
@@ -67,11 +67,11 @@ def small_ops() -> Step:
 
 @contextlib.contextmanager
 def callbacks() -> Iterator[None]:
-    lines.begin()
+    sync_lines.begin()
     try:
         yield
     finally:
-        lines.end()
+        sync_lines.end()
 
 
 @contextlib.contextmanager

@@ -26,8 +26,8 @@ from torch import nn
 from syncscan import api
 from syncscan.capture.sampling import RATE
 from syncscan.capture.session import profile
-from syncscan.capture.ticks import NotSampled, Ticks
-from syncscan.capture.usage import Meter
+from syncscan.capture.stack_timer import NotSampled, Ticks
+from syncscan.capture.thread_usage import Meter
 from syncscan.model.host import SampledHost
 
 BLOCK_S = 0.4

@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from syncscan.testing.limit import SyncLimit
-    from syncscan.testing.watched import WatchedTest
+    from syncscan.testing.watched_test import WatchedTest
 
 MARKS = {
     "no_syncs": "no_syncs(allow=[], warmup=1, dry=False, device=None): fail if the test's thread waits for its device;"
@@ -226,7 +226,7 @@ _DRY = "_syncscan_dry"
 
 def _watched(item: pytest.Item) -> WatchedTest:
     """Return the state of one test, created on first use."""
-    from syncscan.testing.watched import WatchedTest
+    from syncscan.testing.watched_test import WatchedTest
 
     if not hasattr(item, _KEY):
         setattr(item, _KEY, WatchedTest())

@@ -10,14 +10,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncscan.capture import cycle_recorder, device, lines, write
+from syncscan.capture import cycle_recorder, device, sync_lines, trace_file
 from syncscan.capture.cycle_recorder import CycleRecorder
 from syncscan.capture.device import StepTimer
 from syncscan.capture.plan import CaptureOrder, StepPurpose
-from syncscan.capture.program import program_words
+from syncscan.capture.program_name import program_words
 from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.sampling import Sampling
-from syncscan.capture.ticks import NotSampled, Row
+from syncscan.capture.stack_timer import NotSampled, Row
 from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"
@@ -146,7 +146,7 @@ class CaptureRun:
         if not recorded:
             return
         metadata = self.metadata(taken)
-        path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
+        path = trace_file.write_trace(profiler, self.order.out, self.order.name, metadata)
         self.paths.append(path)
         if self._grows:
             self._traces.append((path, metadata))
@@ -159,7 +159,7 @@ class CaptureRun:
         sampling, self._sampling = self._sampling, None
         self._calibration = None
         with ExitStack() as off:  # all of it, though one fails
-            off.callback(lines.end)
+            off.callback(sync_lines.end)
             off.callback(self._watch.close)
             if recording is not None:
                 off.callback(recording.close)
@@ -274,7 +274,7 @@ class CaptureRun:
         """
         try:
             for number, (path, metadata) in enumerate(self._traces):
-                write.write_metadata(path, metadata, {**metadata, **more})
+                trace_file.write_metadata(path, metadata, {**metadata, **more})
                 self._traces[number] = path, {**metadata, **more}
         except OSError as error:
             self._say(failed.format(f"it can't be added to the trace ({error.strerror or error})."))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from syncscan.capture import device, lines, torch_hooks
+from syncscan.capture import device, sync_lines, torch_hooks
 from syncscan.capture.cupti import Attachment
 from syncscan.capture.plan import CaptureOrder
 from syncscan.capture.torch_hooks import unseen
@@ -57,7 +57,7 @@ class CycleRecorder:
         self._undo.callback(self._stop)
         self._do(self._profiler.__enter__)
         self._undo.callback(self._alone())
-        self._undo.callback(lines.end)
+        self._undo.callback(sync_lines.end)
         self._undo.callback(self._garbage.close)
         self._follow()
 
@@ -69,12 +69,12 @@ class CycleRecorder:
     def finish(self, *, cut: bool) -> tuple[Any, Json]:
         """End the cycle: switch everything off, and return the profiler and the callbacks' records."""
         profiler, number = self._profiler, self._first + self._ended
-        recording = lines.end()  # before the profiler's own closing synchronization calls back
+        recording = sync_lines.end()  # before the profiler's own closing synchronization calls back
         self.close()
         taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
         taken["collections"] = [list(collection) for collection in self._garbage.collections]
         if recording is not None:
-            taken["lines"] = lines.lines_table(recording)
+            taken["lines"] = sync_lines.lines_table(recording)
             taken["events"] = [list(event) for event in recording.events]
         return profiler, taken
 
@@ -104,7 +104,7 @@ class CycleRecorder:
         if self.recording:
             self._garbage.open()
             if device.backend() is not None:
-                lines.begin()
+                sync_lines.begin()
 
     def _do(self, action: Callable[[], Any]) -> None:
         """Run an action without torch's warning that events are cleared between cycles, which some versions give."""
@@ -143,7 +143,7 @@ class CycleRecorder:
 
     def _forked(self) -> None:
         """Undo everything in a forked child: no recording may continue, and the profiler mustn't be touched."""
-        lines.end()
+        sync_lines.end()
         self._garbage.close()
         importlib.import_module("torch").autograd._enable_record_function(False)
 

@@ -19,9 +19,9 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from syncscan.capture.device import prefetched
-from syncscan.capture.lines import Json
 from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_program, outward
-from syncscan.capture.ticks import NotSampled, Row, Ticks
+from syncscan.capture.stack_timer import NotSampled, Row, Ticks
+from syncscan.capture.sync_lines import Json
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
 from syncscan.facts.rhythm import median, period_of
 from syncscan.source.loops import LoopLines, Loops

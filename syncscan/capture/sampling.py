@@ -17,11 +17,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from syncscan.capture.device import StepTimer
-from syncscan.capture.lines import Interned, Json
 from syncscan.capture.stack_frames import TickStacks, naming, of_program
-from syncscan.capture.ticks import NotSampled, Row, Ticks
-from syncscan.capture.usage import Meter, Read, UsageDifference, ran
-from syncscan.capture.usage import between as spans
+from syncscan.capture.stack_timer import NotSampled, Row, Ticks
+from syncscan.capture.sync_lines import Interned, Json
+from syncscan.capture.thread_usage import Meter, Read, UsageDifference, ran
+from syncscan.capture.thread_usage import between as spans
 from syncscan.facts.program_phases import Frame, name_of
 from syncscan.model.libraries import is_library
 from syncscan.model.step_times import StepTimes

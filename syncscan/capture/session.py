@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from syncscan.capture import device, lines, torch_hooks, write
+from syncscan.capture import device, sync_lines, torch_hooks, trace_file
 from syncscan.capture.capture_run import CaptureRun
 from syncscan.capture.plan import CaptureOrder, Demand, Plan
-from syncscan.capture.program import clean_name, default_name
+from syncscan.capture.program_name import clean_name, default_name
 from syncscan.capture.signals import SignalRequest, TerminationHandler, can_handle
 from syncscan.errors import UsageError
 
@@ -136,7 +136,7 @@ class Session:
         self._stay_here: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Session:
-        write.prepare(self.order.out)
+        trace_file.prepare(self.order.out)
         if Session.opened is not None:  # before the next line: it may make room for this session
             Session.opened(self)
         if Session.running is not None:
@@ -147,7 +147,7 @@ class Session:
             self._listen(int(self.demand.on_signal))
         if device.backend() is None:
             self._say(NO_DEVICE)
-        elif not lines.exact():
+        elif not sync_lines.exact():
             self._say(NO_CALLBACKS)
         if self.demand.due(0):
             self._run_guarded(self._begin)

@@ -17,9 +17,9 @@ from syncscan.cli.script_streams import DieOfInterrupt, ScriptStreams
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
+    from syncscan.capture.captured_command import WantedCaptures
     from syncscan.capture.commands import Command
-    from syncscan.capture.processes import WantedCaptures
-    from syncscan.capture.script import ScriptRun
+    from syncscan.capture.script_capture import ScriptRun
     from syncscan.capture.session import Session
 
 SAMPLED_S = 5.0
@@ -114,7 +114,7 @@ def command(
     if sample is None:  # a job that is captured again and again runs at full speed as soon as a trace is written
         sample = 0.0 if demand.standing else SAMPLED_S
     plan = Plan(wait, warmup, 3 if active is None else active, repeat, calibrate, sample=sample, auto=active is None)
-    from syncscan.capture.processes import WantedCaptures
+    from syncscan.capture.captured_command import WantedCaptures
 
     on = keep_running or demand.standing
     wanted = WantedCaptures("", str(out.absolute()), prefix or "", plan, demand, stacks, shapes, on)
@@ -128,16 +128,16 @@ def _capture(
 
     The words are as typed; with `module`, the first is a module, to be run as by `python -m`.
     """
-    from syncscan.capture import processes
+    from syncscan.capture import captured_command
     from syncscan.capture.commands import resolved
-    from syncscan.capture.write import prepare
+    from syncscan.capture.trace_file import prepare
 
     prepare(out)
     streams, interrupt = ScriptStreams(), DieOfInterrupt()
     command = resolved(words, module=module)
-    with processes.folder() as seen:
+    with captured_command.folder() as seen:
         run = _run(command, replace(wanted, seen=str(seen)), out, explain_compile, streams)
-        runs = [] if run.marked_by else processes.runs(seen)
+        runs = [] if run.marked_by else captured_command.runs(seen)
         run = profile_outcome.of_processes(run, runs)
     with streams.restored():
         profile_outcome.explain(run, wanted.plan, wanted.demand)
@@ -154,11 +154,10 @@ def _run(
     command: Command, wanted: WantedCaptures, out: Path, explain_compile: bool, streams: ScriptStreams
 ) -> ScriptRun:
     """Run a command and the processes that it starts under the capture."""
-    from syncscan.capture.captured_process import follow_forks
+    from syncscan.capture.captured_command import follow_forks, inheriting, run_with
     from syncscan.capture.commands import notebook
-    from syncscan.capture.processes import inheriting, run_with
-    from syncscan.capture.program import default_name
-    from syncscan.capture.script import ScriptRun, run_script
+    from syncscan.capture.program_name import default_name
+    from syncscan.capture.script_capture import ScriptRun, run_script
 
     wanted = replace(wanted, name=wanted.name or notebook(command) or "")
     if command.launcher:

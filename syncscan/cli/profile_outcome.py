@@ -13,7 +13,7 @@ from syncscan.cli.output import announce
 
 if TYPE_CHECKING:
     from syncscan.capture.plan import Demand, Plan
-    from syncscan.capture.script import ScriptRun
+    from syncscan.capture.script_capture import ScriptRun
 
 NO_STEPS = """\
 Nothing was captured: neither the script nor a process that it started called an optimizer's step(), and no loop that

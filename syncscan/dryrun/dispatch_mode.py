@@ -14,11 +14,10 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory, wait_table
 from syncscan.dryrun.device_kinds import mark_of, simulated
-from syncscan.dryrun.known_ops import KnownOp, depends_on_values, known_op
+from syncscan.dryrun.op_effects import KnownOp, UsesOfOps, depends_on_values, known_op
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
-from syncscan.dryrun.uses_of_ops import UsesOfOps
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor

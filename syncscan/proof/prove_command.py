@@ -169,8 +169,7 @@ def _deliver(proof: Proof, form: str, output: str | None, force: bool, picture: 
 def _command_options(
     metric: str | None, better: str, ready: str | None, client: str | None, same_output: bool
 ) -> CommandOptions:
-    from syncscan.proof.command_trial import CommandOptions
-    from syncscan.proof.metric import Metric
+    from syncscan.proof.command_trial import CommandOptions, Metric
 
     try:
         re.compile(ready or "")

@@ -1,12 +1,14 @@
 """A copy-on-write view of the whole file tree, by the kernel: a mount namespace with an overlay on each file system.
 
 The process that enters it, and all that it starts, read every file as it is, and write into a folder beside: overlayfs
-(kernel.org, Documentation/filesystems/overlayfs). Nothing that writes has to know of it.
+(kernel.org, Documentation/filesystems/overlayfs). Nothing that writes has to know of it. Python doesn't have the calls
+for mounts and namespaces (`os.unshare` came with 3.12).
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import functools
 import itertools
@@ -22,8 +24,71 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncscan.scratch import syscalls
-from syncscan.scratch.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, MS_REMOUNT
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1 << 5, 1 << 12, 1 << 14, 1 << 18
+MNT_DETACH = 2
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+@functools.cache
+def libc() -> Any:
+    """Return the C library that is loaded already."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def called(name: str, *arguments: Any, about: str = "") -> int:
+    """Call a function of the C library; an OSError says that it returned -1, with `about` as its file name."""
+    result = int(getattr(libc(), name)(*arguments))
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), about or None)
+    return result
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    """Put a file system in place, or change how it is in place: `man 2 mount`."""
+    coded = [word.encode(errors="surrogateescape") if word is not None else None for word in (source, target, kind)]
+    called("mount", *coded, ctypes.c_ulong(flags), data.encode(errors="surrogateescape"), about=target)
+
+
+def change_root(new: str) -> None:
+    """Make a mount point the root of this process's mount namespace, and let the old one go."""
+    os.chdir(new)
+    called("syscall", ctypes.c_long(_pivot_root()), b".", b".", about=new)  # pivot_root(2): the old one is on top now
+    called("umount2", b".", MNT_DETACH, about=new)
+    os.chdir("/")
+
+
+def _pivot_root() -> int:
+    """Return the number of pivot_root(2), which glibc has no function for."""
+    return {"x86_64": 155, "ppc64le": 203, "s390x": 217}.get(os.uname().machine, 41)  # 41: arm64, riscv64, loongarch64
+
+
+def own_namespaces() -> bool:
+    """Give this process mounts of its own, as itself; return whether that took a user namespace.
+
+    The process must have no other thread. In a user namespace it keeps its own user and group, and no others exist.
+    """
+    try:
+        called("unshare", CLONE_NEWNS)
+        return False
+    except PermissionError:
+        pass
+    user, group = os.geteuid(), os.getegid()
+    called("unshare", CLONE_NEWNS | CLONE_NEWUSER, about="unshare")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    return True
+
+
+def drop_capabilities() -> None:
+    """Drop what a user namespace gave this process beyond its user's own rights."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    none = (ctypes.c_uint32 * 6)()
+    called("capset", header, none, about="capset")
+
 
 NOTES = "view.json"
 """In the first folder of a view: the path that each layer lies over, by the layer's own path; the same of folders whose
@@ -45,8 +110,8 @@ def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
     system doesn't allow it, or not where this process works.
     """
     at = os.getcwd()
-    within = syscalls.own_namespaces()
-    syscalls.mount(None, "/", None, MS_REC | MS_PRIVATE)
+    within = own_namespaces()
+    mount(None, "/", None, MS_REC | MS_PRIVATE)
     tree = _Tree(folders, Mounts.here(), within)
     tree.build()
     if within:
@@ -56,10 +121,10 @@ def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
     tree.pass_through(passed)
     tree.keep_sockets()
     tree.note_layers()
-    syscalls.change_root(str(tree.root))
+    change_root(str(tree.root))
     os.chdir(at)
     if within and os.geteuid():
-        syscalls.drop_capabilities()
+        drop_capabilities()
     allow_renaming_folders()
 
 
@@ -93,7 +158,7 @@ class _Tree:
 
     def build(self) -> None:
         self.root.mkdir()
-        syscalls.mount(str(self.root), str(self.root), None, MS_BIND)
+        mount(str(self.root), str(self.root), None, MS_BIND)
         self._skeleton("/")
 
     def cover_apart(self, folders: Sequence[str]) -> None:
@@ -122,7 +187,7 @@ class _Tree:
         """Show these folders as they are."""
         for path in map(os.path.realpath, folders):
             if Path(path).is_dir() and Path(self._new(path)).is_dir():
-                syscalls.mount(path, self._new(path), None, MS_BIND | MS_REC)
+                mount(path, self._new(path), None, MS_BIND | MS_REC)
 
     def keep_sockets(self) -> None:
         """Put the sockets that others listen at in place: through an overlay nobody would answer."""
@@ -130,7 +195,7 @@ class _Tree:
         for path in {line.split(" ", 7)[-1] for line in lines if " /" in line}:
             with contextlib.suppress(OSError):
                 if stat.S_ISSOCK(Path(path).stat().st_mode):
-                    syscalls.mount(path, self._new(os.path.realpath(path)), None, MS_BIND)
+                    mount(path, self._new(os.path.realpath(path)), None, MS_BIND)
 
     def note_layers(self) -> None:
         """Write down where the layers belong."""
@@ -142,9 +207,9 @@ class _Tree:
 
     def _place(self, path: str) -> None:
         """Make a folder of the old tree part of the new one, where a folder stands ready for it."""
-        mount = self._mounts.at(path)
-        if mount is not None and mount.is_kernels:
-            syscalls.mount(path, self._new(path), None, MS_BIND | MS_REC)
+        mounted = self._mounts.at(path)
+        if mounted is not None and mounted.is_kernels:
+            mount(path, self._new(path), None, MS_BIND | MS_REC)
             self._nested([inner for inner in self._mounts.directly_below(path) if not inner.is_kernels])
         elif self._overlaid(path):
             self._nested(self._mounts.directly_below(path))
@@ -174,7 +239,7 @@ class _Tree:
         options = [f"{key}={value.translate(_ESCAPED)}" for key, value in layers.items()]
         options.append("userxattr" if self._within else "index=off,metacopy=off,redirect_dir=off")
         try:
-            syscalls.mount("overlay", self._new(path), "overlay", self._forbidden(path), ",".join(options))
+            mount("overlay", self._new(path), "overlay", self._forbidden(path), ",".join(options))
         except OSError:
             shutil.rmtree(layer, ignore_errors=True)
             return False
@@ -212,8 +277,8 @@ class _Tree:
     def _read_only(self, path: str) -> None:
         """Show what can't be overlaid, and refuse to have it written."""
         new = self._new(path)
-        syscalls.mount(path, new, None, MS_BIND | MS_REC)
-        syscalls.mount(None, new, None, MS_BIND | MS_REMOUNT | MS_RDONLY | self._forbidden(path))
+        mount(path, new, None, MS_BIND | MS_REC)
+        mount(None, new, None, MS_BIND | MS_REMOUNT | MS_RDONLY | self._forbidden(path))
         self._unwritable.append(path)
 
     def _forbidden(self, path: str) -> int:

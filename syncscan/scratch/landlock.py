@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from syncscan.scratch import landlock
-from syncscan.scratch.syscalls import called
+from syncscan.scratch.kernel import called
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 """Numbers of the system calls, which are the same on all machines that have them."""

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from syncscan.capture.plan import Plan
-from syncscan.capture.script import ScriptRun
+from syncscan.capture.script_capture import ScriptRun
 from syncscan.errors import SyncscanError
 from syncscan.watching.attach import Order, answer
 from syncscan.watching.single_capture import SingleCapture, safely

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
-from syncscan.capture.program import default_name
-from syncscan.capture.script import Runner, ScriptRun
+from syncscan.capture.program_name import default_name
+from syncscan.capture.script_capture import Runner, ScriptRun
 from syncscan.capture.session import Session
 from syncscan.capture.stack_frames import outward
 from syncscan.capture.torch_hooks import unseen

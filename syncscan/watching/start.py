@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from syncscan.capture.captured_command import inheriting, with_startup
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.plan import Plan
-from syncscan.capture.processes import inheriting, with_startup
-from syncscan.capture.script import ScriptRun
+from syncscan.capture.script_capture import ScriptRun
 from syncscan.errors import UsageError
 from syncscan.watching.alarm import AlarmCommand
 from syncscan.watching.metrics import Sink, sinks_of

@@ -24,8 +24,8 @@ from typing import Any
 
 from syncscan.capture import torch_hooks
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
-from syncscan.capture.program import clean_name, program_name, ranks
-from syncscan.capture.repeats import Repeats
+from syncscan.capture.program_name import clean_name, program_name, ranks
+from syncscan.capture.repeated_loop import Repeats
 from syncscan.errors import UsageError
 from syncscan.patches import when_imported
 from syncscan.watching.alarm import Alarms, Growth, Usual

@@ -111,8 +111,8 @@ def _refuse_options_of_a_run() -> None:
 
 def _run(words: tuple[str, ...], module: bool, wanted: Wanted) -> NoReturn:
     """Run a script or command watched, and end with its exit code."""
+    from syncscan.capture.captured_command import run_with
     from syncscan.capture.commands import resolved
-    from syncscan.capture.processes import run_with
     from syncscan.watching.start import run_watched
 
     streams, interrupt = ScriptStreams(), DieOfInterrupt()

@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from benchmarks.whole_run import interval, of_clocks
-from syncscan.capture import lines
+from syncscan.capture import sync_lines
 
 torch = pytest.importorskip("torch")
 capture_cost = importlib.import_module("benchmarks.capture_cost")
@@ -20,9 +20,9 @@ def test_each_part_of_a_capture_goes_on_and_off(part: str) -> None:
     if part == "device and runtime calls" and not torch.cuda.is_available():
         pytest.skip("a profiler of a GPU's activities alone needs one")
     with capture_cost.PARTS[part]():
-        assert (lines._state.recording is not None) == (part.startswith(("callbacks", "a capture")))
+        assert (sync_lines._state.recording is not None) == (part.startswith(("callbacks", "a capture")))
         assert torch.autograd._profiler_enabled() == (part not in ("callbacks", "off again"))
-    assert lines._state.recording is None
+    assert sync_lines._state.recording is None
     assert not torch.autograd._profiler_enabled()
 
 

@@ -11,7 +11,7 @@ import pytest
 from syncscan import api
 from syncscan.capture.compiling import COMPILES_NOTHING
 from syncscan.capture.plan import Plan
-from syncscan.capture.script import run_script
+from syncscan.capture.script_capture import run_script
 from syncscan.capture.session import Session
 from syncscan.model.states import CompileKind, CompileRecord
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, cupti, device, lines, write
+from syncscan.capture import cupti, device, sync_lines, trace_file
 from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
@@ -28,10 +28,10 @@ PLAN: dict[str, Any] = {"settle": 1, "calibrate": 2, "wait": 1, "warmup": 2, "ac
 def process() -> dict[str, Any]:
     """Everything that a capture touches while it runs."""
     profiler = importlib.import_module("torch.autograd.profiler")
-    places = [*callbacks.CALLS]
-    switch = callbacks.switch()
+    places = [*sync_lines.CALLS]
+    switch = sync_lines.switch()
     return {
-        "callbacks": (switch.value if switch else None, callbacks.registries("cuda")),
+        "callbacks": (switch.value if switch else None, sync_lines.registries("cuda")),
         "entry points": [_value(path, name) for path, name in places],
         "scopes": (profiler.record_function.__enter__, profiler.record_function.__exit__),
         "profiler": (profiler.profile._prepare_trace, torch.autograd._profiler_enabled()),
@@ -42,7 +42,7 @@ def process() -> dict[str, Any]:
         "signals": {number: signal.getsignal(number) for number in (1, 2, 10, 12, 15)},
         "threads": {thread.name for thread in threading.enumerate()},
         "wakeup": _wakeup(),
-        "recording": lines._state.recording,
+        "recording": sync_lines._state.recording,
         "collections": list(gc.callbacks),
         "session": (Session.running, Session.opened),
     }
@@ -91,7 +91,7 @@ def capture(folder: Path, steps: int, step: Callable[[int], None] = lambda k: No
 
 def test_callbacks_are_on_in_recorded_steps_alone(tmp_path: Path) -> None:
     """Not even in those that warm the profiler up."""
-    switch = callbacks.switch()
+    switch = sync_lines.switch()
     assert switch is not None
     seen: list[bool] = []
     capture(tmp_path, 12, lambda k: seen.append(bool(switch.value)))
@@ -130,7 +130,7 @@ def test_a_full_disk_does_not_reach_the_loop(tmp_path: Path, monkeypatch: pytest
     """The failure is reported, the capture ends, and the steps continue."""
     messages: list[str] = []
     before = process()
-    monkeypatch.setattr(write, "copy_with", full)
+    monkeypatch.setattr(trace_file, "copy_with", full)
     with profile(tmp_path, "t", **told(messages)) as session:
         for _ in range(20):
             session.step()
@@ -187,7 +187,7 @@ def test_a_profiler_that_fails_does_not_reach_the_loop(
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (lines, "end"),
+        (sync_lines, "end"),
         (device, "clocks"),
         (cupti.Attachment, "before_stop"),
         (cupti.Attachment, "release"),
@@ -230,7 +230,7 @@ def test_a_failed_write_that_ctrl_c_interrupts_is_ctrl_c(tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     before = process()
-    monkeypatch.setattr(write, "copy_with", interrupted)
+    monkeypatch.setattr(trace_file, "copy_with", interrupted)
     with pytest.raises(KeyboardInterrupt):
         capture(tmp_path, 20)
     assert process() == before

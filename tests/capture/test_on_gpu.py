@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, cupti, lines
+from syncscan.capture import cupti, sync_lines
 from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
@@ -59,7 +59,7 @@ def blocking_calls(trace: dict[str, Any]) -> list[tuple[int, int, int]]:
 def restart() -> Iterator[None]:
     yield
     Session.running = None
-    lines.end()
+    sync_lines.end()
 
 
 def test_every_blocking_call_follows_its_row(tmp_path: Path) -> None:
@@ -125,12 +125,12 @@ def test_calls_that_no_callback_reports_have_their_lines(tmp_path: Path) -> None
 
 def test_nobody_is_called_back_after_a_capture(tmp_path: Path) -> None:
     """Torch's switch is off and its lists are as long as before; no CUPTI thread and no variable is left."""
-    registries = callbacks.registries("cuda")
+    registries = sync_lines.registries("cuda")
     assert registries is not None
     before = {what: list(functions) for what, functions in registries.items()}
     environment = dict(os.environ)
     recorded(tmp_path)
-    switch = callbacks.switch()
+    switch = sync_lines.switch()
     assert switch is not None
     assert not switch.value
     assert registries == before

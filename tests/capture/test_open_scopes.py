@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from syncscan.capture.script import ScopeWatch
+from syncscan.capture.script_capture import ScopeWatch
 
 
 class Scope:

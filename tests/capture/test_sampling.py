@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from syncscan import api
-from syncscan.capture import capture_run, device, lines, main_script, sampling
+from syncscan.capture import capture_run, device, main_script, sampling, sync_lines
 from syncscan.capture.plan import Plan
 from syncscan.capture.sampling import (
     LEAST_SAMPLES,
@@ -79,7 +79,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeTicks]]:
     yield FakeTicks
     assert FakeTicks.running == 0
     Session.running = None
-    lines.end()
+    sync_lines.end()
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, capture_run, cupti, device, lines
+from syncscan.capture import capture_run, cupti, device, sync_lines
 from syncscan.capture.capture_run import CaptureRun
 from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, profile
 from syncscan.errors import UsageError
@@ -28,7 +28,7 @@ QUICK = {"settle": 1, "calibrate": 2, "wait": 1, "warmup": 1, "active": 2, "noti
 def no_session() -> Iterator[None]:
     yield
     Session.running = None
-    lines.end()
+    sync_lines.end()
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -247,15 +247,15 @@ def test_a_torch_without_callbacks_is_reported_in_a_plain_sentence(
     messages: list[str] = []
     run(profile(tmp_path, **{**QUICK, "notify": messages.append}), 1)
     assert messages == []
-    monkeypatch.setattr(callbacks, "switch", lambda: None)
+    monkeypatch.setattr(sync_lines, "switch", lambda: None)
     run(profile(tmp_path, **{**QUICK, "notify": messages.append}), 1)
     assert messages == [NO_CALLBACKS]
 
 
 def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With callbacks that a test calls where a device would: in each step, and in the profiler's own closing wait."""
-    callback = lines.on_sync("stream")
-    monkeypatch.setattr(lines, "exact", lambda: True)
+    callback = sync_lines.on_sync("stream")
+    monkeypatch.setattr(sync_lines, "exact", lambda: True)
     monkeypatch.setattr(device, "backend", lambda: torch.cuda)
     with profile(tmp_path, **QUICK) as prof:
         for _ in range(10):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import write
+from syncscan.capture import trace_file
 from syncscan.capture.capture_run import CaptureRun
 from syncscan.capture.session import Session, profile
 from syncscan.capture.signals import TerminationHandler
@@ -51,7 +51,7 @@ def test_a_signal_that_comes_while_a_trace_is_written_is_handled_once(
     heard: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The handler is called when the trace is there, and the capture then goes on to its end without calling it."""
-    monkeypatch.setattr(write, "copy_with", terminated(write.copy_with))
+    monkeypatch.setattr(trace_file, "copy_with", terminated(trace_file.copy_with))
     with profile(tmp_path, "t", repeat=2, **PLAN) as session:
         for _ in range(2):
             session.step()

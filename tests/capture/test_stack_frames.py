@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from syncscan.capture import lines
-from syncscan.capture.lines import RecordedWaits, lines_table
+from syncscan.capture import sync_lines
 from syncscan.capture.sampling import tree
 from syncscan.capture.stack_frames import naming
+from syncscan.capture.sync_lines import RecordedWaits, lines_table
 from syncscan.model.libraries import is_library, package_of
 
 
@@ -54,8 +54,8 @@ def test_recorded_stacks_and_samples_have_that_name(tmp_path: Path, monkeypatch:
     pytest.importorskip("torch")
     library = imported(tmp_path / "libs", monkeypatch)
     recording = RecordedWaits()
-    monkeypatch.setattr(lines._state, "recording", recording)
-    library.run(lines.on_sync("stream"))
+    monkeypatch.setattr(sync_lines._state, "recording", recording)
+    library.run(sync_lines.on_sync("stream"))
     files = [file for file, _, _ in lines_table(recording)["frames"]]
     assert files[:2] == ["dgl/__init__.py", __file__]
     frames, _ = tree([((1,), ((library.run.__code__, 2),))])

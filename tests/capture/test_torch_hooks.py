@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import syncscan
-from syncscan.capture import callbacks, lines, torch_hooks
+from syncscan.capture import sync_lines, torch_hooks
 from syncscan.capture.cycle_recorder import Garbage
 from syncscan.capture.optimizer_hook import OptimizerHook
-from syncscan.capture.repeats import Rounds
-from syncscan.capture.script import ScopeWatch
+from syncscan.capture.repeated_loop import Rounds
+from syncscan.capture.script_capture import ScopeWatch
 from syncscan.capture.signals import TerminationHandler
-from syncscan.capture.ticks import Ticks
+from syncscan.capture.stack_timer import Ticks
 from syncscan.capture.torch_hooks import ATTRIBUTE, ModuleCalls, replaced
 from syncscan.patches import when_imported
 from syncscan.proof import trial_process
@@ -188,15 +188,15 @@ def watching_scopes() -> Callable[[], None]:
 
 
 def recording() -> Callable[[], None]:
-    lines.begin()
-    return lambda: lines.end() and None
+    sync_lines.begin()
+    return lambda: sync_lines.end() and None
 
 
 def called_back() -> Callable[[], None]:
-    lists = callbacks.registries("cuda")
+    lists = sync_lines.registries("cuda")
     if lists is None:
         pytest.skip("this torch has no callbacks")
-    stop: Callable[[], None] = callbacks.start(lists, lines.functions())
+    stop: Callable[[], None] = sync_lines.start_callbacks(lists, sync_lines.functions())
     return stop
 
 
@@ -219,22 +219,20 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/torch_hooks.py": lambda: both(
         started(ModuleCalls(network, lambda: None, lambda output: None)), torch_hooks.in_child(lambda: None)
     ),
-    "capture/repeats.py": monitoring,
-    "capture/ticks.py": lambda: started(Ticks(997)),
+    "capture/repeated_loop.py": monitoring,
+    "capture/stack_timer.py": lambda: started(Ticks(997)),
     "capture/cycle_recorder.py": lambda: opened(Garbage()),
-    "capture/callbacks.py": lambda: both(called_back(), recording()),
-    "capture/script.py": watching_scopes,
+    "capture/sync_lines.py": lambda: both(called_back(), recording()),
+    "capture/script_capture.py": watching_scopes,
     "patches.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
     "proof/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
     "proof/trial_process.py": trial_process.delay_copies,
     "capture/signals.py": terminating,
     "guarding/dispatch.py": guarding,
-    "guarding/filters.py": guarding,
     "guarding/blocking_copies.py": guarding,
     # The rest puts nothing into a program that compiles.
-    "capture/processes.py": "signals of the process that waits for the program's",
-    "capture/lines.py": "looks at frames in callbacks",
-    "capture/usage.py": "a thread of its own looks at frames",
+    "capture/captured_command.py": "signals of the process that waits for the program's",
+    "capture/thread_usage.py": "a thread of its own looks at frames",
     "watching/watch.py": "a thread of its own looks at frames",
     "watching/sampler.py": "a thread of its own looks at frames",
     "watching/single_capture.py": "a thread of its own looks at frames",

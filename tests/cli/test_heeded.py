@@ -219,7 +219,7 @@ class Runs:
 
 def captured(script: str, arguments: object, make_session: Callable[[], Any], **how: bool) -> Any:
     """A script's run under a capture, which is told and not done."""
-    from syncscan.capture.script import ScriptRun
+    from syncscan.capture.script_capture import ScriptRun
 
     session = make_session()
     click.echo(f"{session.order} {session.demand}")
@@ -258,7 +258,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
     built.stand_in("syncscan.viewers.open_command.show", lambda analysis, *args: click.echo(html.render(analysis)))
     built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
-    built.stand_in("syncscan.capture.script.run_script", captured)
+    built.stand_in("syncscan.capture.script_capture.run_script", captured)
     built.stand_in("syncscan.watching.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
     built.stand_in("syncscan.watching.code_injection.process_of", lambda pid: pid)
     built.stand_in(

@@ -93,7 +93,7 @@ def test_what_was_reported_in_the_capture_is_not_reported_again_with_the_report(
     monkeypatch.setattr(
         "syncscan.capture.cupti.Attachment.release", lambda built: setattr(built, "attached_because", "so it is")
     )
-    monkeypatch.setattr("syncscan.capture.write.write_trace", of_a_gpu)
+    monkeypatch.setattr("syncscan.capture.trace_file.write_trace", of_a_gpu)
     result = run(tmp_path, LOOP, "100")
     assert result.stderr.count(note) == 1
     assert CliRunner().invoke(analyze, [str(tmp_path / "out")]).stderr.count(note) == 1
@@ -161,7 +161,7 @@ def test_a_capture_that_fails_is_reported_and_is_no_success(tmp_path: Path, monk
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("syncscan.capture.write.copy_with", full)
+    monkeypatch.setattr("syncscan.capture.trace_file.copy_with", full)
     result = run(tmp_path, LOOP, "100")
     assert "The capture failed and has ended; the program continues: OSError" in result.stderr
     assert result.exit_code == 1

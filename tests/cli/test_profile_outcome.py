@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture.plan import Demand, Plan
-from syncscan.capture.script import ScriptRun
+from syncscan.capture.script_capture import ScriptRun
 from syncscan.cli import profile_outcome
 
 LAUNCHER = ScriptRun(3, (), 0, "", False, False)

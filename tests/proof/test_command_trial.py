@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import ProgramFailed
-from syncscan.proof.command_trial import NOT_COMPARED, CommandOptions, CommandTrial, CommandTrials
-from syncscan.proof.metric import Metric
+from syncscan.proof.command_trial import NOT_COMPARED, CommandOptions, CommandTrial, CommandTrials, Metric
 from syncscan.proof.outcome import Measured, Proof, ProofVerdict, Same, Side
 from syncscan.proof.prove import prove_commands
 from syncscan.proof.running_process import CommandRun, ShellCommand

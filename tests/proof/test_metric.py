@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.errors import UsageError
-from syncscan.proof.metric import Metric
+from syncscan.proof.command_trial import Metric
 
 
 @pytest.mark.parametrize(

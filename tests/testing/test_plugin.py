@@ -57,7 +57,7 @@ def run(pytester: pytest.Pytester, machine: Machine, monkeypatch: pytest.MonkeyP
 
 def test_what_a_block_allows_is_known_of_a_guarded_test(machine: Machine) -> None:
     """A recording leaves those lines out, and hears of them from the guard."""
-    watched = importlib.import_module("syncscan.testing.watched").WatchedTest()
+    watched = importlib.import_module("syncscan.testing.watched_test").WatchedTest()
     with watched.guarded():
         with library.allow("its log"):
             machine.sync()

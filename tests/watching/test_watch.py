@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import syncscan
-from syncscan.capture.ticks import SIGNAL
+from syncscan.capture.stack_timer import SIGNAL
 from syncscan.errors import UsageError
 from syncscan.watching.sampler import Sampler
 from syncscan.watching.watch import Watch

@@ -27,7 +27,7 @@ def _others() -> None:
 
 
 _BEGINS = "SYNCSCAN_BEGINS"
-"""Environment variable with the modules whose `begin` is to be called, by commas (`capture.processes.with_startup`)."""
+"""Environment variable with the modules whose `begin` is to be called, by commas (`captured_command.with_startup`)."""
 
 
 def _begin_with_torch(name: str) -> None:

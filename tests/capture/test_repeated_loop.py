@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from syncscan.capture import repeats
-from syncscan.capture.repeats import Repeats, Rounds, can_watch
+from syncscan.capture import repeated_loop
+from syncscan.capture.repeated_loop import Repeats, Rounds, can_watch
 from syncscan.source.loops import LoopLines, Loops
 
 
@@ -35,9 +35,9 @@ def evaluate(model: nn.Module, done: Callable[[], bool]) -> int:
 
 def test_a_model_s_outermost_call_ends_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """One model evaluates a batch and generates three words: a step is a batch, not each of the four calls."""
-    monkeypatch.setattr(repeats, "can_watch", lambda: False)
-    monkeypatch.setattr(repeats, "QUIET_S", 0.2)
-    monkeypatch.setattr(repeats, "COUNT_S", 0.3)
+    monkeypatch.setattr(repeated_loop, "can_watch", lambda: False)
+    monkeypatch.setattr(repeated_loop, "QUIET_S", 0.2)
+    monkeypatch.setattr(repeated_loop, "COUNT_S", 0.3)
     chosen: list[str] = []
     rounds: list[float] = []
     model, until = nn.Linear(4, 4), time.monotonic() + 300

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import signals, ticks
+from syncscan.capture import signals, stack_timer
 from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.stack_frames import line_of
-from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks
-from syncscan.capture.usage import Meter
+from syncscan.capture.stack_timer import SIGNAL, NotSampled, Row, Ticks
+from syncscan.capture.thread_usage import Meter
 from syncscan.facts.program_phases import name_of
 from tests.until import until as wait_until
 
@@ -241,10 +241,10 @@ def test_a_system_without_timers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
         def timer_create(self, *arguments: object) -> int:
             return -1
 
-    monkeypatch.setattr(ticks.ctypes, "CDLL", lambda name: Refuses())
+    monkeypatch.setattr(stack_timer.ctypes, "CDLL", lambda name: Refuses())
     with pytest.raises(NotSampled, match="the system provides no timer"):
         Ticks(500)
-    monkeypatch.setattr(ticks.ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(stack_timer.ctypes, "CDLL", lambda name: object())
     with pytest.raises(NotSampled, match="the C library has no timers"):
         Ticks(500)
 

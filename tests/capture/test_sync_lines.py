@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, device, lines, main_script
-from syncscan.capture.lines import lines_table
+from syncscan.capture import device, main_script, sync_lines
+from syncscan.capture.sync_lines import lines_table
 from syncscan.facts import program_frames
 from syncscan.model.capture import SyncRecord
 
@@ -25,7 +25,7 @@ class Registry:
     """Stands in for `torch.cuda._gpu_trace`: holds callbacks, and fires them as torch's does, one frame in between."""
 
     def __init__(self) -> None:
-        self.callbacks = lines.functions()
+        self.callbacks = sync_lines.functions()
 
     def fire_callbacks(self, kind: str, *arguments: int) -> None:
         self.callbacks[kind](*arguments)
@@ -34,13 +34,13 @@ class Registry:
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     yield Registry()
-    lines.end()
+    sync_lines.end()
 
 
 def recorded(registry: Registry, act: Callable[[], None]) -> dict[str, Any]:
-    lines.begin()
+    sync_lines.begin()
     act()
-    recording = lines.end()
+    recording = sync_lines.end()
     assert recording is not None
     return lines_table(recording)
 
@@ -176,18 +176,18 @@ def test_a_thread_without_frames_borrows_the_training_thread_s_stack(registry: R
     assert [table["frames"][i][2] for i in table["stacks"][row[3]]][:1] == ["bare"]
 
 
-def _recording() -> lines.RecordedWaits:
-    recording = lines._state.recording
+def _recording() -> sync_lines.RecordedWaits:
+    recording = sync_lines._state.recording
     assert recording is not None
     return recording
 
 
 def test_event_calls_are_recorded_with_event_and_stream(registry: Registry) -> None:
     """Records and waits are the edges between streams."""
-    lines.begin()
+    sync_lines.begin()
     registry.fire_callbacks("record", 1, 2)
     registry.fire_callbacks("wait", 1, 3)
-    recording = lines.end()
+    recording = sync_lines.end()
     assert recording is not None
     assert [event[2:] for event in recording.events] == [("record", 1, 2), ("wait", 1, 3)]
 
@@ -196,28 +196,28 @@ def test_without_a_device_nothing_is_exact() -> None:
     """On a CPU no callback would ever be called."""
     if torch.cuda.is_available():
         pytest.skip("has a GPU")
-    assert not lines.exact()
+    assert not sync_lines.exact()
 
 
 def test_with_a_device_lines_are_exact_where_torch_calls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """And can be told to stop."""
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
-    assert lines.exact()
-    monkeypatch.setattr(callbacks, "switch", lambda: None)
-    assert not lines.exact()
+    assert sync_lines.exact()
+    monkeypatch.setattr(sync_lines, "switch", lambda: None)
+    assert not sync_lines.exact()
 
 
 def test_every_kind_of_callback_has_a_function() -> None:
     """Torch calls nobody for a kind without a function."""
-    assert set(lines.functions()) == set(callbacks.REGISTRIES)
+    assert set(sync_lines.functions()) == set(sync_lines.REGISTRIES)
 
 
 @pytest.mark.bench
 def test_a_borrowed_stack_reaches_the_program_however_deep() -> None:
     """The training thread may stand far below the program's own frames; what is cut is cut once the runner's are."""
-    recording = lines.RecordedWaits()
+    recording = sync_lines.RecordedWaits()
 
-    def nested(depth: int) -> list[lines.Frame]:
+    def nested(depth: int) -> list[sync_lines.Frame]:
         return nested(depth - 1) if depth else recording.trainer_stack()
 
     stack = nested(200)
@@ -274,9 +274,9 @@ def test_a_callback_takes_less_than_6_us_under_a_deep_stack(registry: Registry) 
     idle = min(spent() for _ in range(5))
     times = []
     for _ in range(9):
-        lines.begin()
+        sync_lines.begin()
         times.append(spent())
-        lines.end()
+        sync_lines.end()
     assert min(times) - idle < 6.0
 
 
@@ -289,27 +289,27 @@ def test_the_runner_and_everything_around_it_is_cut() -> None:
         (main_script.__file__, 80, "_run_path"),
         ("click/core.py", 1, "main"),
     ]
-    assert lines.trimmed(stack) == stack[:2]
+    assert sync_lines.trimmed(stack) == stack[:2]
 
 
 def test_the_callback_s_own_frames_are_cut() -> None:
     """Torch calls through `fire_callbacks`."""
-    ours = str(Path(main_script.__file__).with_name("lines.py"))
+    ours = str(Path(main_script.__file__).with_name("sync_lines.py"))
     stack = [(ours, 1, "callback"), ("torch/_utils.py", 1082, "fire_callbacks"), ("train.py", 5, "loss")]
-    assert lines.trimmed(stack) == stack[2:]
+    assert sync_lines.trimmed(stack) == stack[2:]
 
 
 def test_a_runpy_of_the_program_s_own_stays() -> None:
     """Only what lies next to the runner goes."""
     stack = [("a.py", 1, "f"), ("<frozen runpy>", 88, "_run_code"), ("b.py", 2, "main")]
-    assert lines.trimmed(stack) == stack
+    assert sync_lines.trimmed(stack) == stack
 
 
 def test_a_deep_stack_keeps_the_program_s_frames() -> None:
     """Below a library that nests deeply the program's line would be lost, were only the innermost frames kept."""
     deep = [("pyro/poutine/messenger.py", 12, "_context_wrap")] * 200
     stack = [("pyro/util.py", 135, "warn_if_nan"), *deep, ("train.py", 9, "<module>")]
-    stored = lines.trimmed(stack)
+    stored = sync_lines.trimmed(stack)
     assert stored[0] == stack[0]
     assert stored[-1] == stack[-1]
     assert len(stored) == program_frames.INNERMOST + program_frames.OUTERMOST

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture import processes
-from syncscan.capture.lines import trimmed
+from syncscan.capture import captured_command
 from syncscan.capture.plan import Demand, Plan
+from syncscan.capture.sync_lines import trimmed
 
 pytest.importorskip("torch")
 
@@ -136,13 +136,13 @@ def test_a_command_that_steps_nothing_has_its_own_exit_code(tmp_path: Path) -> N
 
 def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`os.environ` stays, the environment that a child inherits doesn't; all is put back."""
-    wanted = processes.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False, False, False)
+    wanted = captured_command.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False, False, False)
     text = "import os; print('SYNCSCAN_CHILD' in os.environ)"
 
     def child() -> str:
         return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout.strip()
 
-    with processes.inheriting(wanted.variables()):
+    with captured_command.inheriting(wanted.variables()):
         assert "SYNCSCAN_CHILD" not in os.environ
         assert child() == "True"
     assert child() == "False"
@@ -151,7 +151,7 @@ def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest
 def test_a_child_s_own_startup_runs_too(tmp_path: Path) -> None:
     """An environment may have a `sitecustomize` of its own."""
     (tmp_path / "sitecustomize.py").write_text("print('own')")
-    wanted = processes.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False, False, False)
+    wanted = captured_command.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False, False, False)
     given = wanted.variables()
     path = os.pathsep.join([given["PYTHONPATH"], str(tmp_path)])
     done = subprocess.run(
@@ -250,7 +250,7 @@ def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:
         row |= {"exit_code": 0, "complete": True, "failed": None, "stopped": True}
         (tmp_path / f"{rank}.json").write_text(json.dumps(row))
     (tmp_path / "2.json").write_text("{")
-    assert [run.rank for run in processes.runs(tmp_path)] == [0, 1]
+    assert [run.rank for run in captured_command.runs(tmp_path)] == [0, 1]
 
 
 def test_the_script_of_a_package_s_entry_point_is_no_line_of_anybody_s(tmp_path: Path) -> None:

@@ -1,29 +1,126 @@
 """Record synchronizations as they happen, for a table of their exact source lines.
 
 torch calls back into Python at the beginning of every stream, device and event synchronization, of every blocking copy
-(it ends in a stream synchronization) and of every event record and wait (`callbacks`). Kineto can't tell the line of a
-call, a callback can: it looks at its own stack. The callbacks are on between `begin` and `end` and at no other time.
+(it ends in a stream synchronization) and of every event record and wait. Kineto can't tell the line of a call, a
+callback can: it looks at its own stack. The callbacks are on between `begin` and `end` and at no other time.
+
+They are private to torch (`torch/cuda/_gpu_trace.py`, for its CUDA sanitizer). `torch._C._activate_gpu_trace` starts
+them and nothing of torch stops them, though on they cost every allocation and event of the process about a microsecond:
+a step took 11 to 57 % longer (H200, torch 2.11). What starts them is an exported bool of libc10
+(`c10/core/impl/GPUTrace.h`, `haveState`), which is read at every such call: false stops them, true starts them again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from syncscan.capture import callbacks, device
+from syncscan.capture import device
 from syncscan.capture.stack_frames import RUNNER, naming, outward
-from syncscan.capture.torch_hooks import unseen
+from syncscan.capture.torch_hooks import Function, replaced, unseen
 from syncscan.facts.program_frames import ModulePaths, shortened
 from syncscan.model.libraries import calls_modules
 from syncscan.source.loops import Loops
+
+SYMBOL = "_ZN3c104impl8GPUTrace9haveStateE"
+"""`c10::impl::GPUTrace::haveState`, as compilers for Linux and macOS mangle it."""
+LIBRARIES = ("libc10.so", "libc10.dylib")
+
+REGISTRIES = {
+    "stream": "StreamSynchronizationCallbacks",
+    "device": "DeviceSynchronizationCallbacks",
+    "event": "EventSynchronizationCallbacks",
+    "record": "EventRecordCallbacks",
+    "wait": "EventWaitCallbacks",
+}
+"""Kind of callback → name of the list in torch's module with its functions."""
+
+
+def switch() -> ctypes.c_bool | None:
+    """Return the flag by which torch decides whether to call back; None if this torch has none that can be found."""
+    folder = Path(str(importlib.import_module("torch").__file__)).parent / "lib"
+    for name in LIBRARIES:
+        with contextlib.suppress(OSError, ValueError):
+            return ctypes.c_bool.in_dll(ctypes.CDLL(str(folder / name)), SYMBOL)
+    return None
+
+
+def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
+    """Return the lists of functions that torch calls for this kind of device, by kind of callback.
+
+    The vendor is `cuda` (ROCm's too) or `xpu`, as torch names its module. None where this torch has no callbacks, or
+    can't stop them: then nothing may be started.
+    """
+    try:
+        module = importlib.import_module(f"torch.{vendor}._gpu_trace")
+        lists = {what: getattr(module, name).callback_list for what, name in REGISTRIES.items()}
+        importlib.import_module("torch")._C._activate_gpu_trace  # noqa: B018
+    except (ImportError, AttributeError):
+        return None
+    return lists if switch() is not None else None
+
+
+def start_callbacks(
+    lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str, Callable[..., None]]
+) -> Any:
+    """Let torch call these functions; return one after which it calls only earlier callbacks, or none.
+
+    `lists` are those of `registries`, whose keys `functions` has too. A device's synchronization has no argument, a
+    stream's or an event's has its address, a record or wait has the event's and the stream's.
+    """
+    on = switch()
+    if on is None:
+        raise RuntimeError("torch's callbacks couldn't be stopped")
+    before = on.value
+    for what, function in functions.items():
+        lists[what].append(function)
+    # The first call of a process stores torch's interpreter, later ones do nothing: the bool alone decides then.
+    importlib.import_module("torch")._C._activate_gpu_trace()
+    on.value = True
+
+    def stop() -> None:
+        on.value = before
+        for what, function in functions.items():
+            with contextlib.suppress(ValueError):
+                lists[what].remove(function)
+
+    return stop
+
+
+CALLS = (
+    ("torch._C", "_cuda_emptyCache"),
+    ("torch._C", "_xpu_emptyCache"),
+    ("torch._VF", "unique_dim"),
+    ("torch.Tensor", "coalesce"),
+)
+"""Module or class, and name: `empty_cache()`, `torch.unique(x, dim=…)`, `Tensor.coalesce()`."""
+
+
+def watch_calls(note: Callable[[int, int], None]) -> Callable[[], None]:
+    """Call `note(begin, end)` (epoch ns) after each of `CALLS`; return a function that stops it."""
+
+    def timed(original: Function) -> Function:
+        def noted(*arguments: object, **keywords: object) -> object:
+            begin = time.time_ns()
+            try:
+                return original(*arguments, **keywords)
+            finally:
+                note(begin, time.time_ns())
+
+        return noted
+
+    return replaced((path, name, timed) for path, name in CALLS)
+
 
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
@@ -84,7 +181,7 @@ _state = _RecordingState()
 def exact() -> bool:
     """Return whether this torch calls back at every synchronization, and can be stopped; that takes a device."""
     vendor = device.vendor()
-    return vendor is not None and callbacks.registries(vendor) is not None
+    return vendor is not None and registries(vendor) is not None
 
 
 def begin() -> None:
@@ -92,13 +189,13 @@ def begin() -> None:
     if _state.recording is not None:
         return
     vendor = device.vendor()
-    lists = callbacks.registries(vendor) if vendor is not None else None
+    lists = registries(vendor) if vendor is not None else None
     _state.recording = RecordedWaits()
     unseen()
     try:
-        _state.undo.callback(callbacks.watch_calls(on_call()))
+        _state.undo.callback(watch_calls(on_call()))
         if lists is not None:
-            _state.undo.callback(callbacks.start(lists, functions()))
+            _state.undo.callback(start_callbacks(lists, functions()))
     except BaseException:
         end()
         raise
@@ -112,7 +209,7 @@ def end() -> RecordedWaits | None:
 
 
 def functions() -> dict[str, Callable[..., None]]:
-    """Return the functions that torch is to call, by kind of callback (`callbacks.REGISTRIES`)."""
+    """Return the functions that torch is to call, by kind of callback (`REGISTRIES`)."""
     syncs = {kind: on_sync(kind) for kind in ("stream", "device", "event")}
     return {**syncs, **{kind: on_event(kind) for kind in ("record", "wait")}}
 
@@ -194,8 +291,6 @@ def _outermost(frame: FrameType | None, module_call: CodeType) -> Any:
 
 Json = dict[str, Any]
 
-_HERE = Path(__file__).parent
-_OURS = tuple(str(_HERE / name) for name in ("lines.py", "callbacks.py"))
 
 T = TypeVar("T", bound=Hashable)
 
@@ -263,7 +358,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
         file, _, function = frame
         if file == RUNNER:
             break
-        if not program_frames and (file in _OURS or function == "fire_callbacks"):
+        if not program_frames and (file == __file__ or function == "fire_callbacks"):
             continue
         program_frames.append(frame)
     return shortened(program_frames)

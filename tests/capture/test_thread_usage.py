@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture import usage
-from syncscan.capture.usage import Meter, Read, UsageDifference, between, ran
+from syncscan.capture import thread_usage
+from syncscan.capture.thread_usage import Meter, Read, UsageDifference, between, ran
 from tests.until import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linux alone")
@@ -132,7 +132,7 @@ def test_without_the_lock_nobody_is_followed(
     meter: Meter, counting: threading.Thread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads don't exclude each other there."""
-    monkeypatch.setattr(usage, "_locked", lambda: False)
+    monkeypatch.setattr(thread_usage, "_locked", lambda: False)
     assert meter.start().others == {}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture.plan import Plan
-from syncscan.capture.script import ScriptRun, run_script
+from syncscan.capture.script_capture import ScriptRun, run_script
 from syncscan.capture.session import Session
 from syncscan.errors import UsageError
 
@@ -290,7 +290,7 @@ def test_torch_is_imported_by_the_script_not_before_it(tmp_path: Path) -> None:
         )
     )
     code = (
-        "import sys; from pathlib import Path; from syncscan.capture.script import run_script;"
+        "import sys; from pathlib import Path; from syncscan.capture.script_capture import run_script;"
         "from syncscan.capture.session import Session; from syncscan.capture.plan import Plan;"
         "run = run_script(sys.argv[1], (), lambda: Session(Path('out'), 'train', Plan(active=2)), keep_running=True);"
         "print(run.exit_code, len(run.paths), run.complete)"

@@ -24,7 +24,7 @@ from syncscan.capture import torch_hooks
 from syncscan.capture.compiling import FAILED, compile_record, remember_all
 from syncscan.capture.main_script import Exit, RunComplete, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
-from syncscan.capture.repeats import Repeats
+from syncscan.capture.repeated_loop import Repeats
 from syncscan.capture.session import Session
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.patches import when_imported

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture import program
-from syncscan.capture.program import clean_name, default_name, program_words, without_secrets
+from syncscan.capture import program_name
+from syncscan.capture.program_name import clean_name, default_name, program_words, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_traces_have_the_name_of_the_script_or_the_package(
 ) -> None:
     """A package that runs as a module has a `__main__.py`, as all have."""
     monkeypatch.setattr(sys, "argv", [path])
-    assert program.program_name() == name
+    assert program_name.program_name() == name
 
 
 def test_ranks_with_one_rendezvous_are_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another port is another program; without any it is who started them."""
-    started = program.group_of_ranks()
+    started = program_name.group_of_ranks()
     monkeypatch.setenv("MASTER_PORT", "1")
-    first = program.group_of_ranks()
+    first = program_name.group_of_ranks()
     monkeypatch.setenv("MASTER_PORT", "2")
-    assert len({started, first, program.group_of_ranks()}) == 3
+    assert len({started, first, program_name.group_of_ranks()}) == 3
 
 
 @pytest.mark.parametrize(("here", "all_of_them", "expected"), [("", "", True), ("2", "2", True), ("2", "4", False)])
@@ -80,16 +80,16 @@ def test_ranks_of_several_machines_aren_t_ended(
     """Ranks on another machine couldn't know at which step to end."""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
     monkeypatch.setenv("WORLD_SIZE", all_of_them)
-    assert program.on_one_machine() is expected
+    assert program_name.on_one_machine() is expected
 
 
 def test_names_are_fit_for_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
     """A script's name without its folder and suffix, with the rank where there are several."""
     monkeypatch.setattr(sys, "argv", [__file__])
-    assert default_name() == "test_program"
+    assert default_name() == "test_program_name"
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "8")
-    assert default_name() == "test_program_rank3"
+    assert default_name() == "test_program_name_rank3"
     monkeypatch.setattr(sys, "argv", ["-c"])
     assert default_name() == "trace_rank3"
 
