@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-import msgspec
+from msgspec.structs import replace
 
 from syncscan.fleet.lateness import CollectiveArrivals
 from syncscan.fleet.matching import Members
@@ -18,7 +18,7 @@ from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrate import MIN_SCALE, ScaledTime, scales
 from syncscan.whatif.calibrated_step import MODEL
-from syncscan.whatif.job_replay import Job, JobRemoval, Scales, SharedCollective, period
+from syncscan.whatif.job_replay import AS_RECORDED, Job, Scales, SharedCollective, period
 
 ROUNDS = 12
 """Bisection steps to calibrate the job: accurate to 0.03 % of a scale."""
@@ -41,13 +41,15 @@ class JobProjector:
     ) -> None:
         self.ranks = _replayed(members, all_arrivals)
         """Indices of the replayed ranks: the others were never last, and wouldn't be without the removed findings."""
-        self.job = _job(members, all_arrivals, self.ranks)
+        self.waits = _job(members, all_arrivals, self.ranks)
+        """The job whose findings take nothing along but their waits."""
+        self.job = replace(self.waits, graphs=tuple(graph.fixed() for graph in self.waits.graphs))
         self.known = unprofiled_us is not None
         self._times = ScaledTime(self._takes)
         estimated = mean(graph.own_share for graph in self.job.graphs)
-        self.scales = Scales(estimated)
+        self.scales: Scales = (estimated, 1.0)
         if unprofiled_us is not None:
-            self.scales = Scales(*scales(self._times, estimated, unprofiled_us * 1e3, ROUNDS))
+            self.scales = scales(self._times, estimated, unprofiled_us * 1e3, ROUNDS)
         before = period(self.job, self.scales)
         self.unit = (1.0 if self.known or not before else self._takes(1.0, 1.0) / before) / 1e3
         self.before = before
@@ -60,11 +62,11 @@ class JobProjector:
         if unprofiled_us is None:
             return []
         times = (unprofiled_us * 1e3 * (1 + sign * REPEATED) for sign in (-1, 1))
-        return [Scales(*scales(self._times, estimated, time, ROUNDS)) for time in times]
+        return [scales(self._times, estimated, time, ROUNDS) for time in times]
 
     def _takes(self, host: float, device: float) -> float:
         """Return the step time with these scales, ns."""
-        return period(self.job, Scales(host, device))
+        return period(self.job, (host, device))
 
     @property
     def baseline_us(self) -> float:
@@ -74,35 +76,32 @@ class JobProjector:
         """Return the gain without these findings, and its range, µs per step: their numbers by rank index."""
         if not self.before:
             return 0.0, (0.0, 0.0)
-        numbers = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
-        removal, whole = JobRemoval(numbers), JobRemoval(numbers, whole=True)
-        ratio = self._ratio(removal)
-        ratios = [ratio, self._ratio(whole), *self._alone(removal), *self._slack(removal), *self._near(removal)]
+        gone = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
+        ratio, whole = (period(self.job, self.scales, gone, with_ops=ops) / self.before for ops in (False, True))
+        waits = period(self.waits, self.scales, gone) / self.before
+        ratios = [ratio, whole, waits, *self._alone(gone), *self._slack(gone), *self._near(gone)]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = 1.0 - max(ratios) - extra, 1.0 - min(ratios) + extra
         step_us = self.baseline_us
         return max(0.0, 1.0 - ratio) * step_us, (max(0.0, low) * step_us, high * step_us)
 
-    def _ratio(self, removal: JobRemoval) -> float:
-        return period(self.job, self.scales, removal) / self.before
-
-    def _alone(self, removal: JobRemoval) -> list[float]:
+    def _alone(self, removed: Mapping[int, frozenset[int]]) -> list[float]:
         """Return the ratios for each step on its own."""
         return [
-            period(self.job, self.scales, removal, [step]) / alone for step, alone in self._singles.items() if alone
+            period(self.job, self.scales, removed, [step]) / alone for step, alone in self._singles.items() if alone
         ]
 
-    def _near(self, removal: JobRemoval) -> list[float]:
+    def _near(self, removed: Mapping[int, frozenset[int]]) -> list[float]:
         """Return the ratios if the unprofiled step time were slightly shorter or longer than measured."""
-        return [period(self.job, scales, removal) / before for scales, before in self._nearby if before]
+        return [period(self.job, scales, removed) / before for scales, before in self._nearby if before]
 
-    def _slack(self, removal: JobRemoval) -> list[float]:
+    def _slack(self, removed: Mapping[int, frozenset[int]]) -> list[float]:
         """Return the ratios with the least and the most profiler overhead, if that is an estimate."""
         if self.known:
             return []
-        estimated = self.scales.host
-        alternatives = [Scales(), Scales(max(MIN_SCALE, estimated - (1.0 - estimated) / 2))]
-        return [period(self.job, other, removal) / (period(self.job, other) or 1.0) for other in alternatives]
+        estimated, _ = self.scales
+        alternatives = [AS_RECORDED, (max(MIN_SCALE, estimated - (1.0 - estimated) / 2), 1.0)]
+        return [period(self.job, other, removed) / (period(self.job, other) or 1.0) for other in alternatives]
 
 
 def _replayed(members: Members, all_arrivals: Sequence[CollectiveArrivals]) -> tuple[int, ...]:
@@ -162,9 +161,7 @@ def _with_slowdown(graphs: Sequence[RankGraph]) -> list[RankGraph]:
     """Replace the slowdown beside a collective by the average where a rank's own trace hardly determines it."""
     by = sum(graph.slowdown_by_ns for graph in graphs)
     usual = sum(graph.slowdown * graph.slowdown_by_ns for graph in graphs) / by if by else 1.0
-    return [
-        graph if graph.slowdown_by_ns >= TOLD_NS else msgspec.structs.replace(graph, slowdown=usual) for graph in graphs
-    ]
+    return [graph if graph.slowdown_by_ns >= TOLD_NS else replace(graph, slowdown=usual) for graph in graphs]
 
 
 def _shared_steps(members: Members) -> frozenset[int]:
@@ -180,7 +177,7 @@ def _shared_steps(members: Members) -> frozenset[int]:
 def _common(members: Members, rank: int, graph: RankGraph | None, shared: frozenset[int]) -> RankGraph:
     assert graph is not None, "the caller asks only where every rank has one"
     programs = tuple(program for program in graph.programs if _number(members, rank, program.step) in shared)
-    return msgspec.structs.replace(graph, programs=programs)
+    return replace(graph, programs=programs)
 
 
 def _number(members: Members, rank: int, step: int) -> int:

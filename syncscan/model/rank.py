@@ -6,12 +6,14 @@ trace's own clock (`base_ns` converts them to epoch time), figures of findings a
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.model.finding import FindingFacts
 from syncscan.model.json_text import strict_value
+from syncscan.model.trace import NONE
 
 Time = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 Number = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
@@ -69,22 +71,47 @@ class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     feeds: tuple[tuple[Number, float, float, tuple[tuple[float, float], ...]], ...]
 
 
+Wait = TypeVar("Wait", bound="WaitNode")
+
+
 class WaitNode(msgspec.Struct, frozen=True, array_like=True, tag="wait"):
-    """A thread waits for streams or an event; see `whatif.wait_effects.WaitEffect` for the fields."""
+    """A thread blocks until `streams` have done all work launched so far, or until an event is reached; times in ns."""
 
     thread: Number
     host_ns: float
+    """The thread's own work since its previous node."""
     streams: tuple[Number, ...]
+    """Numbers of the streams that it waits for, unless an event says it better."""
     event: Number
+    """Number of the event, NONE if it waits for streams."""
     finding: Number
+    """Number of its finding, NONE if it can't be removed."""
     call_ns: float
+    """Cost of the call when there is nothing to wait for."""
     wake_ns: float
+    """How long after the device the host continues."""
     after_ns: float
+    """Time of the sync point's calls after the blocking one."""
     left_ns: float
-    read_ns: float
-    op_ns: float
-    copy: Number
-    copy_ns: float
+    """Host time that remains after removing the call, since an asynchronous copy must still be launched."""
+    read_ns: float = 0.0
+    """Host time that goes with it besides the wait: a read-back's op, or the staging of a pageable copy."""
+    op_ns: float = 0.0
+    """Host time of the whole op around it and of what only leads up to it, for a replacement without the op."""
+    copy: Number = NONE
+    """Stream of its copy that becomes shorter or goes, or NONE."""
+    copy_ns: float = 0.0
+    """How much of that copy goes: the saving of pinning a pageable one, or all of a read-back's own."""
+    fix: tuple[float, float, Number, float] | None = None
+    """`read_ns`, `left_ns`, `copy` and `copy_ns` where its fix goes too, if the rule says what that is."""
+
+    @property
+    def fixed(self: Wait) -> Wait:
+        """The wait whose removal takes along what its fix does."""
+        if self.fix is None:
+            return self
+        read_ns, left_ns, copy, copy_ns = self.fix
+        return replace(self, read_ns=read_ns, left_ns=left_ns, copy=copy, copy_ns=copy_ns)
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag="record"):
@@ -143,6 +170,13 @@ class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Slowdown of device time beside a collective, as a factor."""
     slowdown_by_ns: float
     """Amount of work that the slowdown was measured on."""
+
+    def fixed(self) -> RankGraph:
+        """Return the graph whose waits, once removed, take along what their fixes do."""
+        programs = (
+            replace(p, nodes=tuple(n.fixed if isinstance(n, WaitNode) else n for n in p.nodes)) for p in self.programs
+        )
+        return replace(self, programs=tuple(programs))
 
 
 class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):

@@ -9,30 +9,30 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64, Int64, distinct
 from syncscan.model.interval import Interval, union_of
-from syncscan.model.rank import Record, StreamWait
+from syncscan.model.rank import CollectiveNode, Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
-from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostRun, HostWait, Node, StepProgram
+from syncscan.whatif.graph import BLOCK, Feed, Graph, HostRun, Node, StepProgram
 from syncscan.whatif.replayed_steps import ReplayedSteps
 from syncscan.whatif.wait_effects import WaitEffect
 
-NOTHING_APART = np.zeros(0, np.int64)
 
-
-def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
+def build(steps: ReplayedSteps, collectives: Mapping[int, int] = MappingProxyType({})) -> Graph:
     """Return the dependency graph of these steps.
 
-    Kernels `apart` become nodes of their own: the collectives, where all ranks are replayed together.
+    Collectives, by the rows of their kernels, become nodes of their own where all ranks are replayed together.
     """
-    writer = _ProgramWriter(steps, apart)
+    writer = _ProgramWriter(steps, collectives)
     programs = tuple(writer.program(interval) for interval in steps.intervals)
     streams = steps.launches.streams
     return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns)
@@ -96,29 +96,8 @@ class _Cut(msgspec.Struct, frozen=True):
     """When a wait begins, in its thread's own time."""
 
 
-class _Runs(msgspec.Struct, frozen=True):
-    """The runs of a program, in order: their launches, and how late each of these alone would make its stream end."""
-
-    feeds: list[list[Feed]]
-    late_host: Float64
-    late_device: Float64
-    late_first: Int64
-
-
-class _Draft(msgspec.Struct):
-    """The nodes of a program as they are written, and how far each thread has come (in its own time)."""
-
-    reached: list[float]
-    nodes: list[Node] = msgspec.field(default_factory=list)
-
-    def advance(self, thread: int, to: float) -> float:
-        """Move a thread on to this time; return how much of its own time passes."""
-        spent, self.reached[thread] = to - self.reached[thread], to
-        return spent
-
-
 class _ProgramWriter:
-    def __init__(self, steps: ReplayedSteps, apart: Int64) -> None:
+    def __init__(self, steps: ReplayedSteps, collectives: Mapping[int, int]) -> None:
         self.launches, self.threads, self.edges, self.waits = steps.launches, steps.threads, steps.edges, steps.waits
         self.thread_count = max(self.threads.values(), default=0) + 1
         tracks = self.launches.tracks
@@ -132,10 +111,13 @@ class _ProgramWriter:
         self.length = (self.launches.end - self.launches.start).astype(np.float64)
         self.adds = self.length + self.launches.gap
         """The time that each launch adds to a busy stream."""
-        self.apart = np.flatnonzero(np.isin(self.launches.rows, apart))
+        self.collectives = collectives
+        self.apart = np.flatnonzero(np.isin(self.launches.rows, list(collectives)))
         self.begun = self._begun()
-        awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]
+        awaited = [edge.event for edge in self.edges] + [wait.awaited for wait in self.waits if wait.awaited]
         self.records = sorted(set(awaited), key=lambda record: record.ts)
+        self.reached: list[float] = []
+        """How far each thread of the program that is written has come, in its own time."""
         self.slots: dict[EventRecord, int] = {}
         """Event record → its number among those of its step."""
 
@@ -168,15 +150,15 @@ class _ProgramWriter:
         self._find_returns(first, end)
         cuts = self._cuts(step)
         between = self._between(cuts, first, end)
-        runs = self._runs(first, end, [run for part in between for run in part])
-        nodes = self._nodes(step, cuts, between, runs.feeds)
+        feeds, late_host, late_device, late_first = self._runs(first, end, [run for part in between for run in part])
+        nodes = [*self._nodes(step, cuts, between, feeds)]
         length, stream = self.length[first:end], work.stream[first:end]
         return StepProgram(
             nodes=tuple(nodes),
             node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
-            late_host=runs.late_host,
-            late_device=runs.late_device,
-            late_first=runs.late_first,
+            late_host=late_host,
+            late_device=late_device,
+            late_first=late_first,
             length_ns=float(step.length),
             stream_ns=tuple(float(length[stream == number].sum()) for number in range(len(work.streams))),
             launches=end - first,
@@ -189,19 +171,18 @@ class _ProgramWriter:
         cuts: Sequence[_Cut],
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
-    ) -> list[Node]:
-        """Return each cut's node behind the runs before it, then the runs after the last cut and the step's rest."""
+    ) -> Iterator[Node]:
+        """Yield each cut's node behind the runs before it, then the runs after the last cut and the step's rest."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
-        draft, remaining = _Draft(list(begins)), iter(feeds)
+        self.reached, remaining = list(begins), iter(feeds)
         for runs, cut in itertools.zip_longest(between, cuts):
             for run in runs:
                 thread = self.thread_of.item(run.start)
-                host_ns = draft.advance(thread, self.returned.item(run.stop - 1))
-                draft.nodes.append(HostRun(thread, host_ns, run.stop - run.start, tuple(next(remaining))))
+                host_ns = self._advance(thread, self.returned.item(run.stop - 1))
+                yield HostRun(thread, host_ns, run.stop - run.start, tuple(next(remaining)))
             if cut is not None:
-                self._add_cut(draft, cut)
-        draft.nodes.append(HostRun(0, draft.advance(0, ends[0])))
-        return draft.nodes
+                yield self._node(cut)
+        yield HostRun(0, self._advance(0, ends[0]))
 
     def _between(self, cuts: Sequence[_Cut], first: int, end: int) -> list[list[slice]]:
         """Return the runs of launches before each cut and after the last one: of one thread, at most BLOCK long."""
@@ -247,34 +228,39 @@ class _ProgramWriter:
         inside: list[int] = self.apart[(issued >= step.begin) & (issued < step.end)].tolist()
         return inside
 
-    def _add_cut(self, draft: _Draft, cut: _Cut) -> None:
+    def _node(self, cut: _Cut) -> Node:
         of = cut.of
         if isinstance(of, int):
-            draft.nodes.append(self._collective(draft, of))
-        elif isinstance(of, EventRecord):
-            draft.nodes.append(Record(self.slots[of], of.stream))
-        elif isinstance(of, EventEdge):
-            draft.nodes.append(StreamWait(self.slots[of.event], of.stream))
-        else:
-            draft.nodes.append(self._host_wait(draft, of, cut.own))
+            return self._collective(of)
+        if isinstance(of, EventRecord):
+            return Record(self.slots[of], of.stream)
+        if isinstance(of, EventEdge):
+            return StreamWait(self.slots[of.event], of.stream)
+        return self._host_wait(of, cut.own)
 
-    def _collective(self, draft: _Draft, at: int) -> Collective:
+    def _collective(self, at: int) -> CollectiveNode:
         work, thread = self.launches, int(self.thread_of[at])
-        host_ns = draft.advance(thread, self.returned.item(at))
+        host_ns = self._advance(thread, self.returned.item(at))
         gap, latency = float(work.gap[at]), float(work.latency[at])
-        return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
+        return CollectiveNode(thread, host_ns, int(work.stream[at]), gap, latency, self.collectives[work.rows.item(at)])
 
-    def _host_wait(self, draft: _Draft, wait: WaitEffect, own_time: float) -> HostWait:
+    def _host_wait(self, wait: WaitEffect, own_time: float) -> WaitEffect:
         thread = self.threads[wait.track]
-        host_ns = draft.advance(thread, own_time)
-        if wait.event is None:
-            return HostWait(thread, host_ns, wait.streams, NONE, wait)
-        return HostWait(thread, host_ns, (), self.slots.get(wait.event, NONE), wait)
+        host_ns = self._advance(thread, own_time)
+        if wait.awaited is None:
+            return replace(wait, thread=thread, host_ns=host_ns)
+        event = self.slots.get(wait.awaited, NONE)
+        return replace(wait, thread=thread, host_ns=host_ns, streams=(), event=event)
 
-    def _runs(self, first: int, end: int, runs: list[slice]) -> _Runs:
+    def _advance(self, thread: int, to: float) -> float:
+        """Move a thread on to this time; return how much of its own time passes."""
+        spent, self.reached[thread] = to - self.reached[thread], to
+        return spent
+
+    def _runs(self, first: int, end: int, runs: list[slice]) -> tuple[list[list[Feed]], Float64, Float64, Int64]:
         """Return what these runs add to each stream, and how late each of their launches alone would make it end.
 
-        The runs are all launches of a program but those apart.
+        The runs are all launches of a program but those apart; the rest is a program's `late` table.
         """
         work, lengths = self.launches, [run.stop - run.start for run in runs]
         of_run, places = np.repeat(np.arange(len(runs)), lengths), np.arange(first, end)
@@ -290,14 +276,11 @@ class _ProgramWriter:
         total = np.add.reduceat(adds, begins).tolist() if len(begins) else []
         feeds: list[list[Feed]] = [[] for _ in runs]
         for row, feed in enumerate(zip(of_run[begins].tolist(), stream[begins].tolist(), total, strict=True)):
-            feeds[feed[0]].append(Feed(feed[1], feed[2], row))
+            feeds[feed[0]].append((feed[1], feed[2], row))
         last = np.array([run.stop - 1 for run in runs], np.int64)
-        return _Runs(
-            feeds=feeds,
-            late_host=self.returned[places] - self.returned[last][of_run],
-            late_device=work.latency[places] + self.length[places] + np.repeat(sums[begins + count - 1], count) - sums,
-            late_first=begins,
-        )
+        late_host = self.returned[places] - self.returned[last][of_run]
+        late_device = work.latency[places] + self.length[places] + np.repeat(sums[begins + count - 1], count) - sums
+        return feeds, late_host, late_device, begins
 
 
 def _cut(first: int, end: int, turns: Sequence[int]) -> list[slice]:

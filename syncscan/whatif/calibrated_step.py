@@ -18,7 +18,7 @@ from syncscan.model.projection import Projection
 from syncscan.model.step import BOUND_FROM, REPEATABILITY, Bound
 from syncscan.model.trace import Trace
 from syncscan.whatif.calibrate import Calibration
-from syncscan.whatif.graph import Graph, HostWait
+from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady
 from syncscan.whatif.surroundings import NOTABLE, Surroundings, shares_of
 from syncscan.whatif.wait_effects import WaitEffect
@@ -144,8 +144,8 @@ class CalibratedStep:
     def _of_waits(self, time: Callable[[WaitEffect], float]) -> dict[int, float]:
         times: dict[int, float] = {}
         count = max(1, len(self.graph.programs))
-        for node in (node for program in self.graph.programs for node in program.nodes if isinstance(node, HostWait)):
-            times[node.wait.finding] = times.get(node.wait.finding, 0.0) + time(node.wait) / count
+        for wait in (wait for program in self.graph.programs for wait in program.host_waits):
+            times[wait.finding] = times.get(wait.finding, 0.0) + time(wait) / count
         return times
 
     def projection(self, findings: Sequence[Finding], *, quick: bool = False) -> Projection:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64
-from syncscan.model.rank import Record, StreamWait
+from syncscan.model.rank import CollectiveNode, Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.wait_effects import WaitEffect
 
@@ -29,12 +29,8 @@ LEAD_IN = 16
 fewest nodes, and 16 is within a tenth of that in all but one."""
 
 
-class Feed(msgspec.Struct, frozen=True):
-    """Work that a run adds to one stream, in ns, and the row of the program's `late` table that bounds its end."""
-
-    stream: int
-    work_ns: float
-    row: int
+Feed: TypeAlias = tuple[int, float, int]
+"""A stream, the work that a run adds to it, ns, and the row of the program's `late` table that bounds its end."""
 
 
 class HostRun(msgspec.Struct, frozen=True):
@@ -46,33 +42,7 @@ class HostRun(msgspec.Struct, frozen=True):
     feeds: tuple[Feed, ...] = ()
 
 
-class HostWait(msgspec.Struct, frozen=True):
-    """A thread blocks until `streams` have done all work launched so far, or until `event` is reached.
-
-    `host_ns` is the thread's own work since its previous node; `wait` has the costs of the sync point. `event` is the
-    number of the awaited event, NONE if it waits for streams.
-    """
-
-    thread: int
-    host_ns: float
-    streams: tuple[int, ...]
-    event: int
-    wait: WaitEffect
-
-
-class Collective(msgspec.Struct, frozen=True):
-    """A thread launches a collective, which a job's replay starts when the last of its ranks has arrived."""
-
-    thread: int
-    host_ns: float
-    stream: int
-    gap_ns: float
-    latency_ns: float
-    row: int
-    """Row of its kernel in the trace."""
-
-
-Node: TypeAlias = "HostRun | HostWait | Record | StreamWait | Collective"
+Node: TypeAlias = "HostRun | WaitEffect | Record | StreamWait | CollectiveNode"
 
 
 RUN, WAIT, RECORD, STREAM_WAIT, OTHER = range(5)
@@ -82,12 +52,11 @@ Move: TypeAlias = "tuple[Any, ...]"
 
 def _move(node: Node) -> Move:
     if isinstance(node, HostRun):
-        return RUN, node.thread, node.launches, tuple((f.stream, f.work_ns, f.row) for f in node.feeds)
-    if isinstance(node, HostWait):
-        wait, streams = node.wait, node.streams
+        return RUN, node.thread, node.launches, node.feeds
+    if isinstance(node, WaitEffect):
+        streams = node.streams
         only = streams[0] if len(streams) == 1 and node.event == NONE else NONE  # what most wait for
-        times = wait.call_ns, wait.wake_ns, wait.after_ns
-        return WAIT, node.thread, only, streams, node.event, wait.finding, *times, wait
+        return WAIT, node.thread, only, node.finding, node.call_ns, node.wake_ns, node.after_ns, node
     if isinstance(node, Record):
         return RECORD, node.event, node.stream
     return (STREAM_WAIT, node.event, node.stream) if isinstance(node, StreamWait) else (OTHER,)
@@ -132,29 +101,29 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def lead_in(self) -> int:
         """Index of the node where its last `LEAD_IN` waits begin; 0 if it has no more."""
-        waits = [at for at, node in enumerate(self.nodes) if isinstance(node, HostWait)]
+        waits = [at for at, node in enumerate(self.nodes) if isinstance(node, WaitEffect)]
         return waits[-LEAD_IN] if len(waits) > LEAD_IN else 0
 
     @cached_property
-    def host_waits(self) -> tuple[HostWait, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, HostWait))
+    def host_waits(self) -> tuple[WaitEffect, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, WaitEffect))
 
     @cached_property
     def waiting(self) -> frozenset[int]:
         """Numbers of the findings that wait in it; NONE for waits that can't be removed."""
-        return frozenset(node.wait.finding for node in self.host_waits)
+        return frozenset(node.finding for node in self.host_waits)
 
     @cached_property
     def worked_ns(self) -> float:
         """How long the step's own thread works, including the cost of waiting calls."""
-        return self.host_ns + sum(n.wait.call_ns + n.wait.after_ns for n in self.host_waits if n.thread == 0)
+        return self.host_ns + sum(n.call_ns + n.after_ns for n in self.host_waits if n.thread == 0)
 
     @cached_property
     def spared(self) -> dict[int, Spared]:
         spared: dict[int, Spared] = {}
-        for node in self.host_waits:
-            wait, before = node.wait, spared.get(node.wait.finding, Spared(0.0, 0.0, 0.0))
-            left, main_thread = wait.call_ns + wait.after_ns - wait.left_ns, float(node.thread == 0)
+        for wait in self.host_waits:
+            before = spared.get(wait.finding, Spared(0.0, 0.0, 0.0))
+            left, main_thread = wait.call_ns + wait.after_ns - wait.left_ns, float(wait.thread == 0)
             spared[wait.finding] = Spared(
                 before.host + main_thread * (left + wait.read_ns),
                 before.whole + main_thread * (left + max(wait.read_ns, wait.op_ns)),
@@ -165,11 +134,9 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
     @property
     def host_ns(self) -> float:
         """Work of the step's own thread, without waits and without the cost of waiting calls."""
-        return sum(n.host_ns for n in self.nodes if isinstance(n, HostRun | HostWait | Collective) and n.thread == 0)
-
-
-def _fixed(node: Node) -> Node:
-    return replace(node, wait=node.wait.fixed) if isinstance(node, HostWait) else node
+        return sum(
+            n.host_ns for n in self.nodes if isinstance(n, HostRun | WaitEffect | CollectiveNode) and n.thread == 0
+        )
 
 
 class Graph(msgspec.Struct, frozen=True, eq=False):
@@ -185,7 +152,9 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
 
     def fixed(self) -> Graph:
         """Return the graph whose waits, once removed, take along what their fixes do."""
-        programs = (replace(p, nodes=tuple(_fixed(node) for node in p.nodes)) for p in self.programs)
+        programs = (
+            replace(p, nodes=tuple(n.fixed if isinstance(n, WaitEffect) else n for n in p.nodes)) for p in self.programs
+        )
         return replace(self, programs=tuple(programs))
 
     @property
@@ -194,8 +163,8 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
         total = [0.0] * len(self.streams)
         for program in self.programs:
             for node in program.nodes:
-                for feed in node.feeds if isinstance(node, HostRun) else ():
-                    total[feed.stream] += feed.work_ns
+                for stream, work_ns, _ in node.feeds if isinstance(node, HostRun) else ():
+                    total[stream] += work_ns
         return max(total, default=0.0) / max(1, len(self.programs))
 
     @property

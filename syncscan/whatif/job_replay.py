@@ -2,8 +2,7 @@
 
 Each rank is replayed as if alone (`replay` has the arithmetic) until it launches a collective. That starts when the
 last of its ranks has arrived, takes as long as for the last to arrive, and ends for all. So a late rank delays the
-others, and an early one only waits, and computes more slowly beside the collective meanwhile (`contention`).
-(`contention`).
+others, and an early one only waits, and computes more slowly beside the collective meanwhile (`rank_graph`).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import TypeAlias
 
 import msgspec
 
@@ -52,32 +52,27 @@ class Job(msgspec.Struct, frozen=True, eq=False):
         return min((len(graph.programs) for graph in self.graphs), default=0)
 
 
-class Scales(msgspec.Struct, frozen=True):
-    """Factors of the recorded times: the hosts' own, and the devices'."""
-
-    host: float = 1.0
-    device: float = 1.0
-
-
-class JobRemoval(msgspec.Struct, frozen=True):
-    """Findings of each rank to remove, by their numbers there; `whole` if with the ops around them."""
-
-    gone: Mapping[int, frozenset[int]] = msgspec.field(default_factory=dict)
-    whole: bool = False
-
-    def of(self, rank: int) -> frozenset[int]:
-        return self.gone.get(rank, frozenset())
+Scales: TypeAlias = tuple[float, float]
+"""Factors of the recorded times: the hosts' own, and the devices'."""
+AS_RECORDED: Scales = (1.0, 1.0)
+NOTHING: Mapping[int, frozenset[int]] = {}
 
 
-NOTHING = JobRemoval()
+def period(
+    job: Job,
+    scales: Scales,
+    removed: Mapping[int, frozenset[int]] = NOTHING,
+    steps: Sequence[int] | None = None,
+    with_ops: bool = False,
+) -> float:
+    """Return the time that a step of the job takes in the steady state, ns.
 
-
-def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Sequence[int] | None = None) -> float:
-    """Return the time that a step of the job takes in the steady state, ns."""
+    `removed` has the findings of each rank to remove, by their numbers there; `with_ops` if the ops around them go too.
+    """
     chosen = range(job.steps) if steps is None else steps
     if not chosen or not job.graphs:
         return 0.0
-    states = [_Rank(job, k, scales, removal) for k in range(len(job.graphs))]
+    states = [_Rank(job, k, scales, removed.get(k, frozenset()), with_ops) for k in range(len(job.graphs))]
     _advance(states, [graph.programs[chosen[-1]] for graph in job.graphs], job)
     pace = Pace(_mark(states))
     while not pace.steady:
@@ -89,7 +84,7 @@ def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Seque
         lost = 1.0 - 1.0 / graph.slowdown
         programs = [graph.programs[step] for step in chosen]
         busy = max(busy, sum(program.busy_ns - program.beside_ns * lost for program in programs))
-    return max(pace.took, busy * scales.device) / len(chosen)
+    return max(pace.took, busy * scales[1]) / len(chosen)
 
 
 def _mark(states: Sequence[_Rank]) -> PaceMark:
@@ -131,10 +126,10 @@ def _let_go(states: Sequence[_Rank], arrived: dict[SharedCollective, dict[int, f
 
 
 class _Rank(ReplayState):
-    def __init__(self, job: Job, rank: int, scales: Scales, removal: JobRemoval) -> None:
+    def __init__(self, job: Job, rank: int, scales: Scales, removed: frozenset[int], with_ops: bool) -> None:
         graph = job.graphs[rank]
-        super().__init__(graph.threads, graph.streams, graph.events, scales.host, scales.device, removal.whole)
-        self.job, self.rank, self.removed = job, rank, removal.of(rank)
+        super().__init__(graph.threads, graph.streams, graph.events, *scales, with_ops)
+        self.job, self.rank, self.removed = job, rank, removed
         self.nodes: Sequence[RankNode] = ()
         self.next = 0
         self.arrival = 0.0
@@ -213,9 +208,9 @@ class _Rank(ReplayState):
     def _wait(self, node: WaitNode) -> None:
         now = self.clock[node.thread] + self.scale * node.host_ns
         if node.finding in self.removed:
-            self._without(node, node.thread, now)
+            self._without(node, now)
             return
-        free, awake = now + self.scale * node.call_ns, self._done(node.streams, node.event) + node.wake_ns
+        free, awake = now + self.scale * node.call_ns, self._done(node) + node.wake_ns
         self.clock[node.thread] = max(free, awake) + self.scale * node.after_ns
 
     def _queue(self, thread: int, launches: int) -> None:

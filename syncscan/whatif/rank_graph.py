@@ -10,31 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.device_work import communicating
 from syncscan.model.arrays import Float64, Int64, distinct, median, quantile
 from syncscan.model.interval import Interval, union
+from syncscan.model.json_text import written
 from syncscan.model.rank import (
     CollectiveNode,
     RankGraph,
     RankNode,
     RankProgram,
-    Record,
     RunNode,
-    StreamWait,
     WaitNode,
 )
 from syncscan.model.slice_names import is_collective_kernel
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.events import coincident_edges
-from syncscan.whatif.graph import Collective, Feed, HostRun, HostWait, StepProgram
+from syncscan.whatif.graph import HostRun, StepProgram
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
+from syncscan.whatif.wait_effects import WaitEffect
 
 MOST_STEPS = 6
 """Most steps of a rank to replay, evenly chosen; all ranks must choose the same."""
@@ -52,21 +51,21 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
     replayed = find_steps(trace, projector.points, chosen=[steps[k] for k in chosen])
     edges = [*replayed.edges, *coincident_edges(replayed.launches, replayed.edges)]
     replayed = replace(replayed, launches=explained(replayed.launches, edges), edges=tuple(edges))
-    graph = build(replayed, np.array(sorted(places), np.int64))
+    graph = build(replayed, places)
     beside = _Beside(trace, replayed.launches)
     estimated = projector.calibrated().calibration.estimated
-    slower = slowdown(trace)
+    times, by_ns = slowdown(trace)
     return RankGraph(
         programs=tuple(
-            RankProgram(step, *_busy(trace, steps[step]), tuple(beside.nodes(program, places)))
+            RankProgram(step, *_busy(trace, steps[step]), tuple(beside.nodes(program)))
             for step, program in zip(chosen, graph.programs, strict=True)
         ),
         threads=max(1, graph.threads),
         streams=len(graph.streams),
         events=graph.events,
         own_share=estimated,
-        slowdown=slower.times,
-        slowdown_by_ns=slower.by_ns,
+        slowdown=times,
+        slowdown_by_ns=by_ns,
     )
 
 
@@ -86,7 +85,7 @@ class _Beside:
         self.beside = (launches.end - launches.start) * part
         self.stream, self.issued = launches.stream, launches.issued
 
-    def nodes(self, program: StepProgram, places: Mapping[int, int]) -> Iterator[RankNode]:
+    def nodes(self, program: StepProgram) -> Iterator[RankNode]:
         """Yield the nodes of a program; its launches are those of the steps from `first` on."""
         at = program.first
         for node in program.nodes:
@@ -94,35 +93,23 @@ class _Beside:
                 launched = slice(at, at + node.launches)
                 feeds = tuple(
                     (
-                        feed.stream,
-                        feed.work_ns,
-                        float(self.beside[launched][self.stream[launched] == feed.stream].sum()),
-                        corners(*_late(program, feed)),
+                        stream,
+                        work_ns,
+                        float(self.beside[launched][self.stream[launched] == stream].sum()),
+                        corners(*_late(program, row)),
                     )
-                    for feed in node.feeds
+                    for stream, work_ns, row in node.feeds
                 )
                 at += node.launches
                 yield RunNode(node.thread, node.host_ns, node.launches, feeds)
             else:
-                at += isinstance(node, Collective)
-                yield _node(node, places)
+                at += isinstance(node, CollectiveNode)
+                yield written(WaitNode, node) if isinstance(node, WaitEffect) else node
 
 
-def _node(node: HostWait | Record | StreamWait | Collective, places: Mapping[int, int]) -> RankNode:
-    if isinstance(node, HostWait):
-        w = node.wait
-        return WaitNode(
-            node.thread, node.host_ns, node.streams, node.event, w.finding, w.call_ns, w.wake_ns, w.after_ns, w.left_ns,
-            w.read_ns, w.op_ns, w.copy, w.copy_ns,
-        )  # fmt: skip
-    if isinstance(node, Collective):
-        return CollectiveNode(node.thread, node.host_ns, node.stream, node.gap_ns, node.latency_ns, places[node.row])
-    return node
-
-
-def _late(program: StepProgram, feed: Feed) -> tuple[Float64, Float64]:
-    begin = program.late_first[feed.row]
-    more = program.late_first[feed.row + 1 :]
+def _late(program: StepProgram, row: int) -> tuple[Float64, Float64]:
+    begin = program.late_first[row]
+    more = program.late_first[row + 1 :]
     end = more[0] if len(more) else len(program.late_host)
     return program.late_host[begin:end], program.late_device[begin:end]
 
@@ -182,15 +169,8 @@ def _covered_ns(starts: Int64, ends: Int64, at: Int64) -> Int64:
     return covered
 
 
-class Slowdown(msgspec.Struct, frozen=True):
-    """How many times as long kernels take beside a collective (1 if unknown), and the work that shows it, ns."""
-
-    times: float = 1.0
-    by_ns: float = 0.0
-
-
-def slowdown(trace: Trace) -> Slowdown:
-    """Return how much slower this trace's devices are beside a collective, by kernels that also run alone.
+def slowdown(trace: Trace) -> tuple[float, float]:
+    """Return how many times as long kernels take beside a collective (1 if unknown), and the work that shows it, ns.
 
     Kernels of one name and different sizes are distinguished by those around them on their stream: in networks of equal
     layers, the same kernel of each layer is compared, beside a collective and alone. Where layers of different sizes
@@ -199,7 +179,7 @@ def slowdown(trace: Trace) -> Slowdown:
     s, rows = trace.slices, trace.device_rows
     rows = rows[(s.category[rows] == Category.KERNEL) & ~communicating(trace)]
     if not len(rows):
-        return Slowdown()
+        return 1.0, 0.0
     rows = rows[np.lexsort((s.ts[rows], s.stream[rows], s.device[rows]))]
     part, kind = beside_collectives(trace, rows), _kinds(s.name[rows].astype(np.int64))
     beside, alone, length = part >= BESIDE, part <= ALONE, s.dur[rows]
@@ -209,7 +189,7 @@ def slowdown(trace: Trace) -> Slowdown:
         if len(usual) > 1 and _alike(usual) and _alike(slowed):
             slow += median(slowed) * len(slowed)
             fast += median(usual) * len(slowed)
-    return Slowdown(min(max(slow / fast, 1.0), MOST), fast) if fast else Slowdown()
+    return (min(max(slow / fast, 1.0), MOST), fast) if fast else (1.0, 0.0)
 
 
 def _alike(lengths: Int64) -> bool:

@@ -20,7 +20,6 @@ import numpy as np
 from syncscan.model.rank import WaitNode
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, StepProgram
-from syncscan.whatif.wait_effects import WaitEffect
 
 MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
 """Least and most cycles through the recorded steps, and relative change of a cycle's time that counts as steady."""
@@ -239,13 +238,13 @@ class ReplayState:
                 if launches:
                     pending.append((launched, last))
             elif kind == WAIT:
-                _, thread, only, streams, event, finding, call, wake, after, wait = move
+                _, thread, only, finding, call, wake, after, wait = move
                 now = clock[thread] + host
                 if finding in removed:
-                    self._without(wait, thread, now)
+                    self._without(wait, now)
                 else:
                     free = now + scale * call
-                    awake = (ends[only] if only != NONE else self._done(streams, event)) + wake
+                    awake = (ends[only] if only != NONE else self._done(wait)) + wake
                     go_on = awake if awake > free else free
                     clock[thread] = go_on + scale * after
                     waits[finding] = waits.get(finding, 0.0) + go_on - free
@@ -255,15 +254,15 @@ class ReplayState:
                 ends[move[2]] = max(ends[move[2]], events[move[1]])
         self.launched = launched
 
-    def _without(self, wait: WaitEffect | WaitNode, thread: int, now: float) -> None:
+    def _without(self, wait: WaitNode, now: float) -> None:
         """Pass a removed wait: its op goes or is shortened; its copy goes, or is pinned and shorter."""
         saved_ns = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
-        self.clock[thread] = now + self.scale * (wait.left_ns - saved_ns)
+        self.clock[wait.thread] = now + self.scale * (wait.left_ns - saved_ns)
         if wait.copy != NONE:
             self.ends[wait.copy] -= self.stretch * wait.copy_ns
 
-    def _done(self, streams: tuple[int, ...], event: int) -> float:
+    def _done(self, wait: WaitNode) -> float:
         """Return when what a wait is for is done: its event, or else the streams."""
-        if event != NONE:
-            return self.events[event]
-        return max((self.ends[stream] for stream in streams), default=0.0)
+        if wait.event != NONE:
+            return self.events[wait.event]
+        return max((self.ends[stream] for stream in wait.streams), default=0.0)

@@ -62,7 +62,7 @@ class _Recorder(ReplayState):
     def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
         for move, host in zip(moves, hosts, strict=True):
             before, on_main_thread = list(self.ends), move[0] in (RUN, WAIT) and move[1] == 0
-            since, waited = self.clock[0], self.waits.get(move[5], 0.0) if move[0] == WAIT else 0.0
+            since, waited = self.clock[0], self.waits.get(move[3], 0.0) if move[0] == WAIT else 0.0
             super()._advance((move,), [host], late, removed)
             if move[0] == RUN:
                 _, thread, launches, feeds = move
@@ -76,7 +76,7 @@ class _Recorder(ReplayState):
         The move's finding had `waited` ns before it.
         """
         if move[0] == WAIT:
-            finding, interval = move[5], move[9].interval
+            finding, interval = move[3], move[7].interval
             blocked = self.waits.get(finding, 0.0) - waited
             self.pauses.append(_Pause(finding, (interval[0], interval[1]), since + host, blocked, self.clock[0]))
         elif (held := self.clock[0] - host - since) > 0.0:

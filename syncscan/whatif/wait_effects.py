@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -19,6 +18,7 @@ from syncscan.facts.slow_launches import held_by_queue
 from syncscan.model.arrays import distinct, median, quantile
 from syncscan.model.finding import Removal, Replacement, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.rank import WaitNode
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Category, Trace
@@ -46,55 +46,19 @@ class NumberedPoint(NamedTuple):
     replacement: Replacement = Replacement.UNKNOWN
 
 
-class GoesAlong(NamedTuple):
-    """Work that a fix takes away besides the wait: as the fields `read_ns`, `left_ns`, `copy` and `copy_ns` of it."""
+class WaitEffect(WaitNode, frozen=True, kw_only=True):
+    """A sync point as a wait of its thread; a program's writer says when: `thread`, `host_ns` and `event`."""
 
-    read_ns: float
-    left_ns: float
-    copy: int
-    copy_ns: float
-
-
-class WaitEffect(msgspec.Struct, frozen=True):
-    """Effect of a sync point on its thread: within `interval`, the thread's time isn't its own.
-
-    All times in ns. `finding` is the number of its finding, NONE if it can't be removed.
-    """
-
-    track: int
-    interval: Interval
-    streams: tuple[int, ...]
-    """Numbers of the streams that it waited for, unless an event says it better."""
-    event: EventRecord | None
-    call_ns: float
-    """Cost of the call when there is nothing to wait for."""
-    wake_ns: float
-    """How long after the device the host continues."""
-    after_ns: float
-    """Time of the sync point's calls after the blocking one."""
-    left_ns: float
-    """Host time that remains after removing the call, since an asynchronous copy must still be launched."""
-    finding: int
-    waited_ns: float
+    thread: int = 0
+    host_ns: float = 0.0
+    event: int = NONE
+    track: int = 0
+    interval: Interval = Interval(0, 0)
+    """In it, the thread's time in the trace isn't its own."""
+    awaited: EventRecord | None = None
+    """The point that it waited for, if an event marks it."""
+    waited_ns: float = 0.0
     """How long it waited in the trace."""
-    read_ns: float = 0.0
-    """Host time that goes with it besides the wait: a read-back's op, or the staging of a pageable copy."""
-    op_ns: float = 0.0
-    """Host time of the whole op around it and of what only leads up to it, for a replacement without the op."""
-    copy: int = NONE
-    """Stream of its copy that becomes shorter or goes, or NONE."""
-    copy_ns: float = 0.0
-    """How much of that copy goes: the saving of pinning a pageable one, or all of a read-back's own."""
-    fix: GoesAlong | None = None
-    """The work that goes with its fix, where the rule says what that puts in the op's place."""
-
-    @property
-    def fixed(self) -> WaitEffect:
-        """The effect where its removal takes along what its fix does."""
-        if self.fix is None:
-            return self
-        read, left, copy, copy_ns = self.fix
-        return replace(self, read_ns=read, left_ns=left, copy=copy, copy_ns=copy_ns)
 
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
@@ -138,13 +102,11 @@ def _with_fixes(
             fixed.append(wait)
         elif p.replacement is Replacement.OP:
             # what comes takes no more than what goes: a read's op takes 8 to 11 µs, one that adds it up 5 to 8 (H200)
-            fixed.append(
-                replace(wait, fix=GoesAlong(max(0.0, own_ns - coming_ns), wait.left_ns, wait.copy, wait.copy_ns))
-            )
+            fixed.append(replace(wait, fix=(max(0.0, own_ns - coming_ns), wait.left_ns, wait.copy, wait.copy_ns)))
         else:
             begin, end = more if more and row == outer else (int(trace.slices.ts[row]), int(trace.slices.end[row]))
             ns = own_ns + end - begin - int(trace.slices.dur[row])
-            fixed.append(replace(wait, fix=GoesAlong(ns, 0.0, *launches.work_of(wait.track, Interval(begin, end)))))
+            fixed.append(replace(wait, fix=(ns, 0.0, *launches.work_of(wait.track, Interval(begin, end)))))
     return fixed
 
 
@@ -241,7 +203,7 @@ class _EffectMeter:
             track=point.track,
             interval=Interval(start, max(last - own_ns, start)),
             streams=awaited.streams,
-            event=awaited.event,
+            awaited=awaited.event,
             call_ns=min(length, self._usual_call(row)) if waited else length,
             wake_ns=wake,
             after_ns=float(last - end),

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import Feed, HostRun, HostWait, Node, Record, StepProgram, StreamWait
+from syncscan.whatif.graph import HostRun, Node, Record, StepProgram, StreamWait
 from syncscan.whatif.wait_effects import WaitEffect
 
 THREADS, STREAMS, EVENTS, FINDINGS = 2, 2, 2, 5
@@ -19,7 +18,7 @@ thread, stream, event = st.integers(0, THREADS - 1), st.integers(0, STREAMS - 1)
 
 def program(nodes: Sequence[Node], late: Sequence[float] = ()) -> StepProgram:
     """A step of these nodes; by row their feeds end no earlier than `late` after the runs, else when they are done."""
-    works = [feed.work_ns for node in nodes if isinstance(node, HostRun) for feed in node.feeds]
+    works = [work_ns for node in nodes if isinstance(node, HostRun) for _, work_ns, _ in node.feeds]
     return StepProgram(
         nodes=tuple(nodes),
         node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
@@ -32,34 +31,30 @@ def program(nodes: Sequence[Node], late: Sequence[float] = ()) -> StepProgram:
     )
 
 
-def wait_for(*streams: int, host_ns: float = 0.0, **times: float) -> HostWait:
+def wait_for(*streams: int, **times: float) -> WaitEffect:
     """The step's thread waits for these streams, after so much work of its own; the rest of it takes none."""
-    free = {"call_ns": 0.0, "wake_ns": 0.0, "after_ns": 0.0, "left_ns": 0.0, "finding": 0, "waited_ns": 0.0}
-    wait = WaitEffect(0, Interval(0, 0), streams, None, **{**free, **times})  # type: ignore[arg-type]
-    return HostWait(0, host_ns, streams, NONE, wait)
+    free = {"call_ns": 0.0, "wake_ns": 0.0, "after_ns": 0.0, "left_ns": 0.0, "finding": 0}
+    return WaitEffect(streams=streams, **{**free, **times})  # type: ignore[arg-type]
 
 
 @st.composite
-def waits(draw: st.DrawFn) -> HostWait:
+def waits(draw: st.DrawFn) -> WaitEffect:
     """Any wait of any finding: for streams or an event, with or without a copy."""
-    wait = WaitEffect(
-        track=0,
-        interval=Interval(0, 0),
-        streams=(),
-        event=None,
+    return WaitEffect(
+        thread=draw(thread),
+        host_ns=draw(ns),
+        streams=tuple(draw(st.lists(stream, max_size=STREAMS, unique=True))),
+        event=draw(st.integers(NONE, EVENTS - 1)),
         call_ns=draw(ns),
         wake_ns=draw(ns),
         after_ns=draw(ns),
         left_ns=draw(ns),
         finding=draw(st.integers(NONE, FINDINGS - 1)),
-        waited_ns=0.0,
         read_ns=draw(ns),
         op_ns=draw(ns),
         copy=draw(st.integers(NONE, STREAMS - 1)),
         copy_ns=draw(ns),
     )
-    streams = draw(st.lists(stream, max_size=STREAMS, unique=True))
-    return HostWait(draw(thread), draw(ns), tuple(streams), draw(st.integers(NONE, EVENTS - 1)), wait)
 
 
 @st.composite
@@ -70,7 +65,7 @@ def programs(draw: st.DrawFn) -> StepProgram:
     def run() -> HostRun:
         feeds = []
         for number in draw(st.lists(stream, max_size=STREAMS, unique=True)):
-            feeds.append(Feed(number, draw(ns), row[0]))
+            feeds.append((number, draw(ns), row[0]))
             row[0] += 1
         return HostRun(draw(thread), draw(ns), draw(st.sampled_from([0, 3, 600])) if feeds else 0, tuple(feeds))
 

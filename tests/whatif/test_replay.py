@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncscan.whatif import graph, replay
-from syncscan.whatif.graph import LAUNCH_QUEUE, Feed, Graph, HostRun, StepProgram
+from syncscan.whatif.graph import LAUNCH_QUEUE, Graph, HostRun, StepProgram
 from tests.whatif.programs import EVENTS, FINDINGS, THREADS, program, programs, wait_for
 
 MORE = 12
@@ -48,7 +48,7 @@ def test_where_all_is_as_much_later_it_goes_on_like_that(
 
 def test_other_threads_begin_with_the_step() -> None:
     """A thread that works 30 µs and launches 10 is waited for: 40 a step, though it could do the next 30 meanwhile."""
-    step = program([HostRun(1, 30e3, 1, (Feed(0, 10e3, 0),)), wait_for(0, host_ns=5e3)])
+    step = program([HostRun(1, 30e3, 1, ((0, 10e3, 0),)), wait_for(0, host_ns=5e3)])
     for threads in (2, 3):
         ready = replay.Replay(Graph((step,), threads, ((0, 7),), 0))
         assert replay.steady(ready).period == pytest.approx(40e3)
@@ -56,7 +56,7 @@ def test_other_threads_begin_with_the_step() -> None:
 
 def test_no_step_takes_less_than_the_device_works_in_one_and_some_of_them_may() -> None:
     """The time that the device is busy is a mean over all steps, which doesn't hold for each of them."""
-    step = program([HostRun(0, 1e3, 1, (Feed(0, 10e3, 0),))])
+    step = program([HostRun(0, 1e3, 1, ((0, 10e3, 0),))])
     ready = replay.Replay(Graph((step, step), 1, ((0, 7),), 0, busy_ns=50e3))
     assert replay.steady(ready).period == pytest.approx(50e3)
     assert replay.steady(ready, step=1).period == pytest.approx(10e3)
@@ -80,7 +80,7 @@ def test_a_full_launch_queue_holds_a_host_that_waits_for_nothing_else() -> None:
 
     With the wait it is held each time, the queue is empty, and the step takes 220.
     """
-    runs = [HostRun(0, 20e3, LAUNCH_QUEUE // 2, (Feed(0, 100e3, row),)) for row in range(2)]
+    runs = [HostRun(0, 20e3, LAUNCH_QUEUE // 2, ((0, 100e3, row),)) for row in range(2)]
     ready = replay.Replay(Graph((program([*runs, wait_for(0)]),), 1, ((0, 7),), 0))
     assert replay.steady(ready).period == pytest.approx(220e3)
     assert replay.steady(ready, frozenset({0})).period == pytest.approx(200e3)
@@ -88,8 +88,6 @@ def test_a_full_launch_queue_holds_a_host_that_waits_for_nothing_else() -> None:
 
 def test_a_host_slower_than_its_device_is_held_by_no_queue() -> None:
     """Two bursts of 300 launches, 400 µs of the host and 100 of the device each: 800 a step, whatever it waits for."""
-    step = program(
-        [HostRun(0, 400e3, 300, (Feed(0, 100e3, 0),)), wait_for(0), HostRun(0, 400e3, 300, (Feed(0, 100e3, 1),))]
-    )
+    step = program([HostRun(0, 400e3, 300, ((0, 100e3, 0),)), wait_for(0), HostRun(0, 400e3, 300, ((0, 100e3, 1),))])
     ready = replay.Replay(Graph((step,), 1, ((0, 7),), 0))
     assert replay.steady(ready, frozenset({0})).period == pytest.approx(800e3)
