@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from syncscan.detect import detect
 from syncscan.detect.rule_table import table_of
-from syncscan.model.finding import Cause, Diagnosis, Use
+from syncscan.model.finding import Cause, Diagnosis, Replacement, Use
 from syncscan.model.libraries import LIBRARIES
 from syncscan.rules.pages import FOLDER
 from tests.builder import TraceBuilder
@@ -872,3 +874,15 @@ def test_every_package_of_a_table_is_a_library() -> None:
     places = [place for file in sorted((FOLDER / "syncs").glob("*.toml")) for place in table_of(file.stem).places]
     packages = {path.partition("/")[0] for place in places for path in place.files}
     assert packages - LIBRARIES == set(), "write them into LIBRARIES of syncscan/model/libraries.py"
+
+
+@pytest.mark.parametrize(
+    ("frame", "replacement"),
+    [
+        ("gpytorch/kernels/kernel.py(340): covar_dist", Replacement.NOTHING),
+        ("gpytorch/kernels/linear_kernel.py(97): forward", Replacement.UNKNOWN),
+    ],
+)
+def test_a_librarys_table_says_what_a_fix_puts_in_the_place_of_the_op(frame: str, replacement: Replacement) -> None:
+    """Nothing, where an override or a setting leaves the op out; unknown where none does."""
+    assert named(frame, chain="aten::equal > " + ITEM)().replacement is replacement
