@@ -73,8 +73,8 @@ def _row(f: Finding, step: StepSummary) -> str:
         cell(places(f)),
         cell(" > ".join(f.scope)),
         "–" if f.recoverable_us is None else within(f.recoverable_us, f.recoverable_range_us),
-        waited(f.wait_us, step),
-        waited(f.bubble_us, step),
+        waited(f.wait_us),
+        waited(f.bubble_us),
         escaped(f.fix),
     )
     return f"| {' | '.join(cells)} |"

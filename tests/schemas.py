@@ -21,17 +21,18 @@ import msgspec
 
 from syncscan import features
 from syncscan.features import Schema
+from syncscan.model.finding import EVIDENCE
 
 PACKAGE = Path(features.__file__).parent
 
 
 KINDS = {
     "analysis": Schema(
-        "syncscan.report.json:AnalysisDocument", 2, "`analyze --format json`: the analysis of one trace."
+        "syncscan.report.json:AnalysisDocument", 3, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Schema(
         "syncscan.report.json:SavedDocument",
-        2,
+        3,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Schema(
@@ -62,7 +63,7 @@ def schema(name: str) -> dict[str, Any]:
     whole = msgspec.json.schema(of)
     definitions = whole["$defs"]
     top = definitions.pop(whole["$ref"].rpartition("/")[2])
-    for title, keys in kind.left_out.items():
+    for title, keys in {"Finding": EVIDENCE, **kind.left_out}.items():
         _leave_out(definitions.get(title, {}), keys)
     types = _structs(msgspec.inspect.type_info(of), {})
     for title, part in (*definitions.items(), (of.__name__, top)):

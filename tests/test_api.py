@@ -15,7 +15,6 @@ from syncscan import api
 from syncscan.api import analyze, analyze_trace
 from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable, UsageError
 from syncscan.report import json
-from syncscan.report.finding_json import finding_document
 from tests import registers
 from tests.builder import TraceBuilder
 
@@ -43,7 +42,7 @@ def story() -> TraceBuilder:
 def test_golden(golden: Callable[[str, str], None]):
     """The measured part of the story equals the golden file, whatever words the rules use."""
     analysis = analyze_trace(story().trace())
-    matches = [to_builtins(finding_document(f, analysis)) for f in analysis.findings]
+    matches = [to_builtins(f.without_evidence) for f in analysis.findings]
     measured = "op_stack call scope source phase thread count per_step wait_us bubble_us".split()
     stored = sorted(({k: f[k] for k in measured} for f in matches), key=lambda f: (f["wait_us"], f["bubble_us"]))
     s = analysis.step

@@ -24,7 +24,7 @@ def merged_findings(occurrences: Iterable[SyncPoint], step: StepSummary) -> tupl
         groups[_key(occurrence)].append(occurrence)
     held = times_held([*groups.values()])
     findings = [_finding(key, group, ns, step) for (key, group), ns in zip(groups.items(), held, strict=True)]
-    return tuple(sorted(findings, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
+    return tuple(sorted(findings, key=lambda f: (f.severity is Severity.INFO, -f.idle_us, -f.waited_us, f.id)))
 
 
 def without_preparation(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -78,8 +78,13 @@ def _finding(key: tuple[Any, ...], group: Sequence[SyncPoint], held_ns: int, ste
         thread=w.thread,
         count=len(group),
         per_step=len(group) / steps,
-        wait_us=wait,
-        bubble_us=bubble,
+        wait_us=None if step.waits_withheld else wait,
+        bubble_us=None if step.waits_withheld else bubble,
+        moved_us=None,
+        recoverable_us=None,
+        recoverable_range_us=None,
+        once_compiled_us=None,
+        untold="",
         value=w.value,
         title=d.title,
         why=d.why,

@@ -1,4 +1,4 @@
-"""Write a Fleet for other programs: as JSON (schema `syncscan.fleet/2`), and as flagged lines for CI servers.
+"""Write a Fleet for other programs: as JSON (schema `syncscan.fleet/3`), and as flagged lines for CI servers.
 
 `check` and `diff` rely on that JSON, too. A flagged line stands for all ranks that have the finding.
 """
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from syncscan.fleet.saved import SCHEMA, without_replay
-from syncscan.model.finding import Severity
-from syncscan.model.fleet import Fleet, JobFinding
+from syncscan.model.finding import Finding
+from syncscan.model.fleet import Fleet
 from syncscan.model.json_text import Document, indented
 from syncscan.report.flagged import NOTHING, Flagged, FlaggedLine, place_of
-from syncscan.report.fleet_story import FleetStory, JobFindingText, finding_texts, headline, step_us, story_of, unread
+from syncscan.report.fleet_story import FleetStory, JobFindingText, finding_texts, headline, story_of, unread
 from syncscan.report.frames import JOB_COLUMNS, fleet_rows
 from syncscan.report.phrases import sentences
 from syncscan.report.units import times
@@ -50,7 +50,7 @@ def flagged_job(fleet: Fleet) -> Flagged:
     return Flagged(
         tool=TOOL,
         path=next(headline(fleet), ""),
-        lines=tuple(_line(text, fleet, rows.get(text.of.id, ())) for text in finding_texts(fleet)),
+        lines=tuple(_line(text, rows.get(text.of.id, ())) for text in finding_texts(fleet)),
         columns=tuple(JOB_COLUMNS),
         rows=tuple(rows.get("", ())),
         passed=NOTHING,
@@ -68,50 +68,44 @@ def _rows(fleet: Fleet) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     return rows
 
 
-def _line(text: JobFindingText, fleet: Fleet, rows: Sequence[Mapping[str, Any]]) -> FlaggedLine:
-    f, first = text.of, text.of.first
-    gain = "" if f.gain_us is None else f"Removed on all its ranks, the job's step is {text.saves} shorter"
+def _line(text: JobFindingText, rows: Sequence[Mapping[str, Any]]) -> FlaggedLine:
+    f = text.of
+    gain = "" if f.recoverable_us is None else f"Removed on all its ranks, the job's step is {text.saves} shorter"
     doubt = f" ({text.doubt})" if gain and text.doubt else ""
-    cost = f"{first.title} {text.on}: waits {text.waits}, {times(first.per_step)}"
-    message = sentences(f"Waits {text.waits}, {text.often}, {text.on}", f"{gain}{doubt}", text.wrong, first.fix)
-    function = first.source.function if first.source else ""
-    op = first.op or first.call
+    cost = f"{f.title} {text.on}: waits {text.waits}, {times(f.per_step)}"
+    message = sentences(f"Waits {text.waits}, {text.often}, {text.on}", f"{gain}{doubt}", text.wrong, f.fix)
+    function = f.source.function if f.source else ""
+    op = f.op or f.call
     return FlaggedLine(
-        rule=first.rule,
-        severity=_severity(f, step_us(fleet)),
-        title=first.title,
+        rule=f.rule,
+        severity=f.severity,
+        title=f.title,
         message=message,
-        place=place_of(first.source),
-        summary=f"{first.title}: {message}",
-        inside=(" > ".join(first.scope) or function or op, "member" if first.scope or not function else "function"),
+        place=place_of(f.source),
+        summary=f"{f.title}: {message}",
+        inside=(" > ".join(f.scope) or function or op, "member" if f.scope or not function else "function"),
         fingerprints={"syncscanFindingId/v1": f.id},
         figures=_figures(f),
         name=f"{op} {text.on} [{f.id}]",
-        group=(first.source.file if first.source else "") or " > ".join(first.scope) or "syncscan",
+        group=(f.source.file if f.source else "") or " > ".join(f.scope) or "syncscan",
         took_us=f.wait_us,
         cost=cost,
-        details=(text.where, f"{gain}{doubt}", text.wrong, f"instead: {first.fix}"),
+        details=(text.where, f"{gain}{doubt}", text.wrong, f"instead: {f.fix}"),
         rows=tuple(rows),
     )
 
 
-def _severity(f: JobFinding, step: float) -> Severity:
-    if f.first.intended:
-        return Severity.INFO
-    return Severity.of_share(f.gain_us / step) if f.gain_us is not None and step else Severity.LOW
-
-
-def _figures(f: JobFinding) -> dict[str, Any]:
+def _figures(f: Finding) -> dict[str, Any]:
     figures = {
-        "cause": f.first.cause.value,
-        "phase": f.first.phase.value,
+        "cause": f.cause.value,
+        "phase": f.phase.value,
         "ranks": list(f.ranks),
-        "per_step": f.first.per_step,
+        "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
         "alone_us": f.alone_us,
-        "job_gain_us": f.gain_us,
-        "job_gain_range_us": f.range_us,
+        "job_gain_us": f.recoverable_us,
+        "job_gain_range_us": f.recoverable_range_us,
     }
     return {name: value for name, value in figures.items() if value is not None}
 

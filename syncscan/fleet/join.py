@@ -19,8 +19,8 @@ from syncscan.fleet.lateness import (
     waited_ns,
 )
 from syncscan.fleet.matching import Members, RankClocks, clocks_of, match_collectives, members_of
-from syncscan.model.finding import Cause, FindingFacts
-from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
+from syncscan.model.finding import Cause, Finding, Severity
+from syncscan.model.fleet import STRETCHED, Fleet, JobRank, Unread
 from syncscan.model.rank import RankAnalysis
 
 REPLAYED, REPLAYED_OF_MANY = 100, 12
@@ -85,32 +85,38 @@ def _ranks(
     )
 
 
-def _findings(members: Members, projector: JobProjector | None) -> tuple[JobFinding, ...]:
+def _findings(members: Members, projector: JobProjector | None) -> tuple[Finding, ...]:
     """Return the findings merged by id over the ranks, by the job's gain."""
-    held_by: defaultdict[str, dict[int, FindingFacts]] = defaultdict(dict)
+    held_by: defaultdict[str, dict[int, Finding]] = defaultdict(dict)
     for place, member in enumerate(members.ranks):
         for finding in member.of.findings:
             if not finding.intended:
                 held_by[finding.id].setdefault(place, finding)
-    cost_us = {id: sum((f.wait_us or 0.0) + (f.bubble_us or 0.0) for f in by.values()) for id, by in held_by.items()}
+    cost_us = {id: sum(f.waited_us + f.idle_us for f in by.values()) for id, by in held_by.items()}
     costliest = sorted(held_by, key=lambda id: (-cost_us[id], id))
     most = REPLAYED_OF_MANY if projector and projector.many else REPLAYED
     findings = [_finding(members, held_by[id], projector if k < most else None) for k, id in enumerate(costliest)]
-    return tuple(sorted(findings, key=lambda f: (-round(f.gain_us or 0.0, 3), -(f.wait_us or 0.0), f.id)))
+    return tuple(sorted(findings, key=lambda f: (-round(f.recoverable_us or 0.0, 3), -f.waited_us, f.id)))
 
 
-def _finding(members: Members, by_rank: Mapping[int, FindingFacts], projector: JobProjector | None) -> JobFinding:
-    first = by_rank[min(by_rank)]
-    gain_us, range_us = projector.gain(_removable(members, {first.id})) if projector else (None, None)
-    return JobFinding(
-        first=first,
+def _finding(members: Members, by_rank: Mapping[int, Finding], projector: JobProjector | None) -> Finding:
+    """Return the finding of the lowest rank with the figures of all that have it, and with the job's gain."""
+    of_job = replace(
+        by_rank[min(by_rank)],
         ranks=tuple(members.ranks[place].number for place in sorted(by_rank)),
+        per_step=max(f.per_step for f in by_rank.values()),
         wait_us=_most(f.wait_us for f in by_rank.values()),
         bubble_us=_most(f.bubble_us for f in by_rank.values()),
+        moved_us=None,
+        once_compiled_us=None,
         alone_us=_most(f.recoverable_us for f in by_rank.values()),
-        gain_us=gain_us,
-        range_us=range_us,
+        recoverable_us=None,
+        recoverable_range_us=None,
+        severity=Severity.LOW,
     )
+    if projector is None:
+        return of_job
+    return of_job.gaining(*projector.gain(_removable(members, {of_job.id})), projector.baseline_us)
 
 
 def _most(times: Iterable[float | None]) -> float | None:
@@ -130,7 +136,7 @@ def _notes(
     matched: int,
     unmatched: int,
     clocks: RankClocks,
-    findings: Sequence[JobFinding],
+    findings: Sequence[Finding],
     projector: JobProjector | None,
 ) -> list[str]:
     notes = []
@@ -164,8 +170,8 @@ def _notes(
             f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that arrived last at "
             "a collective, and the latest of each kind."
         )
-    if projector and any(f.first.cause is Cause.SHAPE for f in findings):
+    if projector and any(f.cause is Cause.SHAPE for f in findings):
         notes.append("Kernels after a data-dependent shape are kept: a replacement may compute more or less.")
-    if projector and any(f.gain_us is None for f in findings):
+    if projector and any(f.recoverable_us is None for f in findings):
         notes.append("Because the job is large, gains were projected for the costliest findings only.")
     return notes

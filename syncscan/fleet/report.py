@@ -29,14 +29,13 @@ from syncscan.report.fleet_story import (
     SHORT_CAUSES,
     HolderText,
     JobFindingText,
-    figure,
     finding_texts,
     gaining,
     headline,
     story_of,
     unread,
 )
-from syncscan.report.phrases import places
+from syncscan.report.phrases import places, waited
 from syncscan.report.units import duration
 
 WORST = 3
@@ -99,8 +98,8 @@ def _next(fleet: Fleet, holders: Sequence[HolderText]) -> tuple[str, ...]:
 
 def _remedy(number: int, t: JobFindingText) -> Item:
     gain = "; ".join(part for part in (t.share, t.doubt) if part)
-    where = places(t.of.first) or t.where
-    what = f"{t.of.first.title} ({where})" if where else t.of.first.title
+    where = places(t.of) or t.where
+    what = f"{t.of.title} ({where})" if where else t.of.title
     return Item((strong(t.saves), f" ({gain})" if gain else "", f", {t.on}: {what}"), mark=Span(f"{number}."))
 
 
@@ -113,15 +112,15 @@ def _findings(findings: Sequence[JobFindingText]) -> Iterator[Block]:
         GridColumn("what; ranks, rule, where, range"),
     )
     yield Grid(columns, tuple(map(_finding, findings)), SHOWN)
-    fixes = dict.fromkeys((t.of.first.rule, t.of.first.fix) for t in findings)
+    fixes = dict.fromkeys((t.of.rule, t.of.fix) for t in findings)
     yield Heading("What to write instead (for details: syncscan explain RULE)")
     yield Items(tuple(Item((code(rule), f": {fix}")) for rule, fix in fixes), WORST)
 
 
 def _finding(t: JobFindingText) -> tuple[Words | Stacked, ...]:
     saves = f"{t.saves} ({t.share})" if t.share else t.saves
-    beside = " · ".join(part for part in (t.on, t.often, t.of.first.rule, t.doubt) if part)
-    return saves, t.waits, t.idle, Stacked((strong(t.of.first.title), code(t.where), Span(beside, "dim")))
+    beside = " · ".join(part for part in (t.on, t.often, t.of.rule, t.doubt) if part)
+    return saves, t.waits, t.idle, Stacked((strong(t.of.title), code(t.where), Span(beside, "dim")))
 
 
 def _all_ranks(fleet: Fleet, holders: Sequence[HolderText]) -> Iterator[Block]:
@@ -148,7 +147,7 @@ def figures(rank: JobRank) -> tuple[float | None, ...]:
 
 def _rank(rank: JobRank, why: str) -> tuple[Words, ...]:
     by = "" if rank.numbered_from is RankFrom.TRACE else f"(rank by {rank.numbered_from.value})"
-    cells = (str(rank.number), *map(figure, figures(rank)), f"{why} {by}".strip())
+    cells = (str(rank.number), *map(waited, figures(rank)), f"{why} {by}".strip())
     return tuple(map(strong, cells)) if why else cells
 
 

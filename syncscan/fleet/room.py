@@ -9,7 +9,7 @@ ROOM = Room(
     schemas={
         "fleet": Schema(
             "syncscan.fleet.document:FleetDocument",
-            1,
+            0,
             "`fleet --format json`: the analysis of a job with several ranks.",
             left_out={"RankAnalysis": ("collectives", "graph")},
         )

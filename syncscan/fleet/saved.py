@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncscan.model.fleet import Fleet
 
-SCHEMA = "syncscan.fleet/2"
+SCHEMA = "syncscan.fleet/3"
 _NAME = re.compile(r".+\.fleet\.json", re.IGNORECASE)
 LONGEST_US = 1e15
 """Longest accepted time of a job, thirty years: sums of accepted times stay exact enough."""

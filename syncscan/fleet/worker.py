@@ -19,7 +19,6 @@ from syncscan.load.unpack import reason, redacted
 from syncscan.model.analysis import Analysis
 from syncscan.model.rank import RankAnalysis, RankStep, encoded
 from syncscan.model.step_marks import FoundBy
-from syncscan.report.finding_json import finding_document
 from syncscan.version import __version__
 from syncscan.whatif import Projector, graph_of_rank
 
@@ -61,7 +60,7 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         recoverable_us=step.recoverable_us,
         bound=step.bound.value,
         reason=step.reason,
-        findings=tuple(finding_document(gained[f.id], analysis) for f in ordered),
+        findings=tuple(gained[f.id].without_evidence for f in ordered),
         collectives=collectives.arrivals,
         graph=graph_of_rank(projector, steps, places) if isinstance(projector, Projector) else None,
         warnings=analysis.warnings,

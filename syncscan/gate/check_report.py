@@ -43,7 +43,7 @@ def blocks(verdicts: Sequence[CheckVerdict], rules_from: str) -> Iterator[Block]
         yield Heading((state, f": {name}, {summary(verdict, rules_from)}"), 1)
         yield from _violations(verdict)
         for exempt in verdict.exempt[:SHOWN]:
-            sync = _line(exempt.of, verdict.waits_withheld)
+            sync = _line(exempt.of)
             yield Sentence(f"allowed: {sync} ({exempt.by.value}: {exempt.reason})", "dim")
         for known in verdict.exempt_races[:SHOWN]:
             yield Sentence(f"allowed: {known.of.lines} ({known.by.value}: {known.reason})", "dim")
@@ -66,7 +66,7 @@ def _violations(verdict: CheckVerdict) -> Iterator[Items]:
         new = () if violation.findings in listed else violation.findings
         listed.append(violation.findings)
         below = (
-            *_shown([_line(f, verdict.waits_withheld) for f in new]),
+            *_shown(map(_line, new)),
             *_shown([race.lines for race in violation.races]),
         )
         yield Items((Item(violation.sentence, below, Span("✗", "bad")),))
@@ -82,9 +82,9 @@ def _shown(texts: Iterable[str]) -> Iterator[str]:
         yield f"… and {len(every) - SHOWN} more"
 
 
-def _line(finding: Finding, withheld: bool) -> str:
+def _line(finding: Finding) -> str:
     where = places(finding) or " › ".join(finding.scope)
-    sync = f"{what(finding)}, {times(finding.per_step)}, {waiting_time(finding, withheld)}"
+    sync = f"{what(finding)}, {times(finding.per_step)}, {waiting_time(finding)}"
     return f"{where or 'unknown line'}: {sync}{_once_compiled(finding)}"
 
 
@@ -139,7 +139,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = Fal
             *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
             *(_sync(f, verdict, Severity.LOW) for f in within),
         ),
-        limits=tuple(_limit(v, rules_from, verdict.waits_withheld) for v in verdict.violations),
+        limits=tuple(_limit(v, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
         closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
@@ -147,7 +147,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = Fal
     )
 
 
-def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine:
+def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
     return replace(
         _TEST,
         name=str(violation.limit),
@@ -155,7 +155,7 @@ def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine
         place=_place(violation),
         cost=violation.sentence,
         details=(
-            *(_detail(f, withheld) for f in violation.findings[:MOST_DETAILS]),
+            *map(_detail, violation.findings[:MOST_DETAILS]),
             *(f"{race.lines}: {race.title}; {race.fix}" for race in violation.races[:MOST_DETAILS]),
         ),
     )
@@ -168,9 +168,9 @@ def _place(violation: Violation) -> FilePosition | None:
     return place_of(violation.findings[0].source) if violation.findings else None
 
 
-def _detail(f: Finding, withheld: bool) -> str:
+def _detail(f: Finding) -> str:
     where = places(f) or "unknown line"
-    sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
+    sync = f"{what(f)} {waiting_time(f)}, {times(f.per_step)}"
     return f"{where}: {sync}; {' > '.join(chain(f))}; {f.fix}"
 
 
@@ -179,7 +179,7 @@ def _sync(f: Finding, verdict: CheckVerdict, severity: Severity) -> FlaggedLine:
     source = f.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
     gain = gains(f, verdict.step_us)
-    sync = f"{what(f)} {waiting_time(f, verdict.waits_withheld)}, {times(f.per_step)}{gain and f'; {gain}'}"
+    sync = f"{what(f)} {waiting_time(f)}, {times(f.per_step)}{gain and f'; {gain}'}"
     message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.fix, doubt)
     title = f"{f.title}; {gain}" if gain else f.title
     return FlaggedLine(rule=f.rule, severity=severity, title=title, message=message, place=place_of(source))

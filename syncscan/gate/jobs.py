@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
-
 from syncscan import features
 from syncscan.errors import UsageError
 from syncscan.gate.differences import DiffState, Site
@@ -19,7 +17,7 @@ from syncscan.gate.state import HAIR, GainShare, State, Timing
 from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, LateCause
+from syncscan.model.fleet import STRETCHED, Fleet, LateCause
 
 if TYPE_CHECKING:
     from syncscan.cli.analysis_options import AnalysisOptions
@@ -55,22 +53,16 @@ class JobState(State):
             holders=tuple(sorted(late, key=lambda rank: (-late[rank], rank))),
         )
 
-    @cached_property
+    @property
     def findings(self) -> Sequence[Finding]:
-        """Its findings, each with the waits per step of the rank with the most."""
-        often: defaultdict[str, float] = defaultdict(float)
-        for rank in self.fleet.ranks:
-            for f in rank.of.findings:
-                often[f.id] = max(often[f.id], f.per_step)
-        return [as_finding(f, often.get(f.id, f.first.per_step)) for f in self.fleet.findings]
+        return self.fleet.findings
 
     @cached_property
     def sites(self) -> Mapping[Key, Site]:
         groups: defaultdict[Key, list[Finding]] = defaultdict(list)
         for finding in self.findings:
             groups[key_of(finding)].append(finding)
-        ranks = {f.id: f.ranks for f in self.fleet.findings}
-        return {key: _site(findings, ranks) for key, findings in groups.items()}
+        return {key: _site(findings) for key, findings in groups.items()}
 
     @property
     def timings(self) -> Sequence[Timing]:
@@ -176,29 +168,17 @@ def state_of(of: Analysis | Fleet) -> State:
     return JobState(of) if isinstance(of, Fleet) else Recordings([of])
 
 
-def _site(findings: Sequence[Finding], ranks: Mapping[str, tuple[int, ...]]) -> Site:
+def _site(findings: Sequence[Finding]) -> Site:
     gains = [f.recoverable_us for f in findings if f.recoverable_us is not None]
     return Site(
-        findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
+        findings=tuple(sorted(findings, key=lambda f: -f.waited_us)),
         steps=1,
-        seen={0: (sum(f.per_step for f in findings), sum(f.wait_us for f in findings))},
-        bubble_us=sum(f.bubble_us for f in findings),
+        seen={0: (sum(f.per_step for f in findings), sum(f.waited_us for f in findings))},
+        bubble_us=sum(f.idle_us for f in findings),
         recoverable_us=sum(gains) if gains else None,
         always=True,
-        ranks=tuple(sorted({rank for f in findings for rank in ranks[f.id]})),
+        ranks=tuple(sorted({rank for f in findings for rank in f.ranks})),
     )
-
-
-def as_finding(f: JobFinding, per_step: float) -> Finding:
-    """Return a job's finding as that of a trace; its times are those of the rank with the most, its gain the job's."""
-    of_job = {
-        "per_step": per_step,
-        "wait_us": f.wait_us or 0.0,
-        "bubble_us": f.bubble_us or 0.0,
-        "recoverable_us": f.gain_us,
-        "recoverable_range_us": None if f.gain_us is None else f.range_us or (f.gain_us, f.gain_us),
-    }
-    return Finding(**{**asdict(f.first), **of_job})
 
 
 def is_job(fleet: bool, paths: Sequence[str]) -> bool:

@@ -86,7 +86,6 @@ def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, to
         exempt=sorted_out.exempt,
         notes=(*sorted_out.notes, *state.doubts(rules)),
         unused=(*sorted_out.unused, *map(_still_known, unmatched)),
-        waits_withheld=state.waits_withheld,
     )
 
 
@@ -190,7 +189,7 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 
 def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Iterator[Violation]:
     selected = tuple(f for f in counted if _within(limit, f))
-    worst = tuple(sorted(selected, key=lambda f: (-(f.recoverable_us or 0.0), -f.wait_us)))
+    worst = tuple(sorted(selected, key=lambda f: (-(f.recoverable_us or 0.0), -f.waited_us)))
     for sentence in _exceeded(limit, selected, state) if selected else ():
         yield Violation(limit=limit, sentence=sentence, findings=worst)
     yield from state.delays(limit, selected)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncscan.errors import UsageError
 from syncscan.gate.sites import matched, sites_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import CopiedBytes, Counterpart, Finding, Severity
+from syncscan.model.finding import CopiedBytes, Counterpart, Finding
 from syncscan.model.likeness import Likeness
 from syncscan.model.trace import NONE, Trace
 
@@ -46,7 +46,7 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
         recoverable_us=step.recoverable_us,
         range_us=step.recoverable_range_us,
         counterparts=counterparts,
-        unseen=tuple(f for f in recording.findings if f.id not in seen and f.severity is not Severity.INFO),
+        unseen=tuple(f for f in recording.findings if f.id not in seen and not f.intended),
     )
     findings = (replace(f, like=counterparts.get(f.id)) for f in dry.findings)
     return replace(dry, findings=tuple(sorted(findings, key=lambda f: _rank(f, likeness))), likeness=likeness)
@@ -55,7 +55,7 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
 def _rank(finding: Finding, likeness: Likeness) -> tuple[bool, bool, float, float]:
     theirs = likeness.counterparts.get(finding.id)
     return (
-        finding.severity is Severity.INFO,
+        finding.intended,
         theirs is None,
         -(theirs.recoverable_us or 0.0) if theirs else 0.0,
         -(theirs.wait_us or 0.0) if theirs else 0.0,
@@ -91,11 +91,11 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
     timed = not recording.step.waits_withheld
     sizes = _copied_bytes([finding], dry), _copied_bytes(recorded, recording.trace)
     return Counterpart(
-        findings=tuple(f.id for f in sorted(recorded, key=lambda f: -f.wait_us)),
+        findings=tuple(f.id for f in sorted(recorded, key=lambda f: -f.waited_us)),
         shared_with=tuple(f.id for f in dry_findings if f.id != finding.id),
         per_step=sum(f.per_step for f in recorded),
-        wait_us=sum(f.wait_us for f in recorded) if timed else None,
-        bubble_us=sum(f.bubble_us for f in recorded) if timed else None,
+        wait_us=sum(f.waited_us for f in recorded) if timed else None,
+        bubble_us=sum(f.idle_us for f in recorded) if timed else None,
         recoverable_us=sum(gains) if gains else None,
         recoverable_range_us=(sum(r[0] for r in ranges), sum(r[1] for r in ranges)) if ranges else None,
         copied_bytes=CopiedBytes(*sizes) if max(sizes) > A_NUMBER and min(sizes) else None,

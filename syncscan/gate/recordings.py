@@ -86,7 +86,7 @@ class Recordings(State):
         return [share for share in shares if share is not None]
 
     def most(self, selected: Sequence[Finding], field: str) -> tuple[float, str]:
-        return sum(getattr(f, field) for f in selected), ""
+        return sum(getattr(f, field) or 0.0 for f in selected), ""
 
     def saved(self, selected: Sequence[Finding]) -> tuple[float, float] | None:
         share = _share(self.analyses[0], selected)

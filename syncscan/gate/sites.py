@@ -61,7 +61,7 @@ def joined(sites: Sequence[Site]) -> Site:
         return sites[0]
     gains = [s.recoverable_us for s in sites if s.recoverable_us is not None]
     compiled = [s.once_compiled_us for s in sites if s.once_compiled_us is not None]
-    findings = sorted((f for s in sites for f in s.findings), key=lambda f: -f.wait_us)
+    findings = sorted((f for s in sites for f in s.findings), key=lambda f: -f.waited_us)
     return Site(
         findings=tuple(findings),
         steps=sites[0].steps,
@@ -125,10 +125,10 @@ def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
     gains = [f.recoverable_us for f in findings if f.recoverable_us is not None]
     compiled = [f.once_compiled_us for f in findings if f.once_compiled_us is not None]
     return Site(
-        findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
+        findings=tuple(sorted(findings, key=lambda f: -f.waited_us)),
         steps=steps,
         seen=seen,
-        bubble_us=sum(f.bubble_us for f in findings),
+        bubble_us=sum(f.idle_us for f in findings),
         recoverable_us=sum(gains) if gains else None,
         once_compiled_us=sum(compiled) if compiled else None,
         always=len(seen) == steps,

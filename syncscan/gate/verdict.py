@@ -121,8 +121,6 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     exempt_races: tuple[Exempt[Race], ...] = ()
     step_us: float = 0.0
     """The recording's step, of which gains are a part; 0 for a job."""
-    waits_withheld: bool = False
-    """Whether the recording doesn't show how long its syncs wait."""
 
     @property
     def passed(self) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from syncscan.model.fix import Suggested
 from syncscan.model.json_text import Range, about
@@ -332,8 +333,12 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
         return self.copied_bytes is not None and round(self.copied_bytes.here) != round(self.copied_bytes.there)
 
 
-class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """All sync points with one rule, scope, op and source; for a dry run, also the cost in its recording."""
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All sync points with one rule, scope, op and source, in one trace or on some ranks of a job; µs per step.
+
+    JSON writes it as `without_evidence` has it: the fields with defaults are left out where they have these. A job's
+    finding has the wait, idle time and count of the rank with the most, and the job's gain.
+    """
 
     id: Annotated[str, about("stable across runs of the same code")]
     rule: Annotated[str, about("id of the rule")]
@@ -366,38 +371,14 @@ class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     value: Annotated[Use, about("how the host uses the value; decides whether the sync is safe to remove")]
     replacement: Annotated[
         Replacement, about("what the fix puts in the place of the op; if unknown, the gain is that of the wait alone")
-    ] = Replacement.UNKNOWN
+    ]
     title: str
     why: str
     fix: str
     when_fine: str
     like: Counterpart | UnsetType | None = UNSET
-
-    @property
-    def intended(self) -> bool:
-        """Whether the waits are intended or not the program's own."""
-        return self.severity is Severity.INFO
-
-    @property
-    def in_library(self) -> Source | None:
-        """`called_from` where the sync is the library's own doing; None where it only passed on the user's call."""
-        return self.called_from if self.owner == "framework" else None
-
-
-class Finding(FindingFacts, frozen=True, kw_only=True):
-    """A finding with its evidence; times in µs per step.
-
-    JSON writes all fields above. The gain is None where it isn't projected.
-    """
-
-    in_loop: bool = False
-    wait_us: float
-    bubble_us: float
-    moved_us: float | None = None
-    recoverable_us: float | None = None
-    recoverable_range_us: tuple[float, float] | None = None
-    once_compiled_us: float | None = None
-    untold: str = ""
+    ranks: Annotated[tuple[int, ...], about("of a job: the ranks that have it, ascending")] = ()
+    alone_us: Annotated[float | None, about("of a job: the largest gain that a single rank's trace projects")] = None
     occurrences: tuple[SyncPoint, ...] = ()
     do: str = ""
     """The fix in one imperative line."""
@@ -410,6 +391,47 @@ class Finding(FindingFacts, frozen=True, kw_only=True):
     """The change of `syncscan fix` for its line, if there is one."""
 
     @property
+    def intended(self) -> bool:
+        """Whether the waits are intended or not the program's own."""
+        return self.severity is Severity.INFO
+
+    @property
+    def in_library(self) -> Source | None:
+        """`called_from` where the sync is the library's own doing; None where it only passed on the user's call."""
+        return self.called_from if self.owner == "framework" else None
+
+    @property
+    def waited_us(self) -> float:
+        """The wait; 0 where the trace can't tell it."""
+        return self.wait_us or 0.0
+
+    @property
+    def idle_us(self) -> float:
+        """How long the device was idle afterwards; 0 where the trace can't tell it."""
+        return self.bubble_us or 0.0
+
+    @property
     def costliest(self) -> SyncPoint:
         """The occurrence with the largest sum of wait and idle time; the first of equals."""
         return max(self.occurrences, key=lambda o: (o.wait_ns + o.bubble_ns, -o.ts))
+
+    @property
+    def without_evidence(self) -> Finding:
+        """The finding as JSON has it."""
+        return replace(self, **EVIDENCE)
+
+    def gaining(self, us: float, range_us: tuple[float, float], step_us: float) -> Finding:
+        """Return the finding with the gain of its fix, which decides its severity, in a step of this time."""
+        severity = self.severity if self.intended else Severity.of_share(us / step_us if step_us else 0.0)
+        return replace(self, recoverable_us=us, recoverable_range_us=range_us, severity=severity)
+
+
+EVIDENCE: dict[str, Any] = {
+    "occurrences": (),
+    "do": "",
+    "removal": Removal.NOTHING,
+    "path": "",
+    "excerpt": None,
+    "suggested": None,
+}
+"""Fields of a finding that its JSON leaves out, with their defaults."""

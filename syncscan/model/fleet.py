@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from syncscan.model.finding import FindingFacts
+from syncscan.model.finding import Finding
 from syncscan.model.rank import RankAnalysis
 
 if TYPE_CHECKING:
@@ -90,28 +90,6 @@ class PathSegment(msgspec.Struct, frozen=True):
     """The collective at its end, e.g. `AllReduce`; empty at a step's end."""
 
 
-class JobFinding(msgspec.Struct, frozen=True):
-    """A finding of one or more ranks, merged by id, and its cost to the job."""
-
-    first: FindingFacts
-    """The finding on its lowest rank."""
-    ranks: tuple[int, ...]
-    """Ranks that have it, ascending."""
-    wait_us: float | None
-    """The longest wait of any rank; None if none could be measured."""
-    bubble_us: float | None
-    alone_us: float | None
-    """The largest gain that a single rank's trace projects."""
-    gain_us: float | None
-    """Gain of the job if it is removed on all its ranks; None where the job can't be replayed."""
-    range_us: tuple[float, float] | None
-
-    @property
-    def id(self) -> str:
-        """Id that is stable across runs of the same code."""
-        return self.first.id
-
-
 class Unread(msgspec.Struct, frozen=True):
     """A trace that isn't part of the job's analysis, and why."""
 
@@ -137,8 +115,8 @@ class Fleet(msgspec.Struct, frozen=True):
     lateness: tuple[Lateness, ...]
     """The delaying rank of each step that has one."""
     path: tuple[PathSegment, ...]
-    findings: tuple[JobFinding, ...]
-    """Findings, by the job's gain."""
+    findings: tuple[Finding, ...]
+    """Findings of all ranks, merged by id, by the job's gain: the rest is that of the lowest rank."""
     baseline_us: float | None
     """The job's step as replayed; None where it can't be."""
     recoverable_us: float | None
@@ -155,6 +133,11 @@ class Fleet(msgspec.Struct, frozen=True):
     def replayed(self) -> bool:
         """Return whether gains are for the whole job."""
         return self.baseline_us is not None
+
+    @property
+    def step_us(self) -> float:
+        """The job's step that gains are fractions of: replayed, else without the profiler, else recorded."""
+        return self.baseline_us or self.unprofiled_us or self.observed_us
 
     @property
     def stretch(self) -> float | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-Range = Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)]
+if TYPE_CHECKING:
+    Range = tuple[float, float]
+else:
+    Range = Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)]  # shorter in a schema
 """Least and most of a number in a document."""
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from syncscan.model.finding import FindingFacts
+from syncscan.model.finding import Finding
 from syncscan.model.json_text import strict_value
 from syncscan.model.trace import NONE
 
@@ -206,7 +206,7 @@ class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     recoverable_us: float | None
     bound: str
     reason: str
-    findings: tuple[FindingFacts, ...]
+    findings: tuple[Finding, ...]
     collectives: tuple[RankCollective, ...] = ()
     graph: RankGraph | None = None
     """Replayable programs; None where nothing can be replayed."""

@@ -78,9 +78,9 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, Words]]:
     yield "chain", code(" > ".join(chain(f)))
     yield "when", (phase_of(f), code(f.thread))
     yield "how often", f"{times(f.per_step)} ({f.count} in {s.count or 1} {'step' if s.count == 1 else 'steps'})"
-    if not s.waits_withheld:
+    if f.wait_us is not None:
         yield "wait, measured", f"{share(f.wait_us, s)} per step{_wait_spread(f)}"
-        yield "device idle after it, measured", f"{share(f.bubble_us, s)} per step"
+        yield "device idle after it, measured", f"{share(f.idle_us, s)} per step"
     yield "gain, projected", projected(f, s)
     yield from _step(analysis)
     yield "confidence", (f"{f.confidence.value} (rule ", code(f.rule), f", cause {f.cause.value})")

@@ -123,7 +123,7 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     """Return the findings that an analysis shows, in order, with its verdict and advice."""
     s, path = analysis.step, analysis.trace.info.path
     findings = analysis.shown.findings
-    rows = finding_rows(findings, path, s.waits_withheld)
+    rows = finding_rows(findings, path)
     front = front_of(analysis)
     doubt = "" if front.sure == "yes" else front.why_sure
     conclusion = (front.verdict, front.together, *front.advice, front.races, doubt, front.hidden)
@@ -169,7 +169,7 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         figures=_figures(f),
         name=f"{what(f)} [{f.id}]",
         group=f.source.file if f.source else " > ".join(f.scope) or "syncscan",
-        took_us=f.wait_us,
+        took_us=f.waited_us,
         cost=f"{f.title}: {measured(f, step)}",
         details=_details(f, step),
         rows=(row,),
@@ -221,9 +221,9 @@ def _figures(f: Finding) -> dict[str, Any]:
         "owner": f.owner,
         "value": f.value.value,
         "per_step": f.per_step,
-        "wait_us": f.wait_us,
-        "bubble_us": f.bubble_us,
     }
+    if f.wait_us is not None:
+        figures |= {"wait_us": f.wait_us, "bubble_us": f.bubble_us}
     if f.recoverable_us is not None:
         figures |= {name: getattr(f, name) for name in ("recoverable_us", "recoverable_range_us", "moved_us")}
     return figures

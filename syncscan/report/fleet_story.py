@@ -11,8 +11,9 @@ from itertools import takewhile
 
 import msgspec
 
-from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, LateCause, Lateness
-from syncscan.report.phrases import measurable, places, saving, sentences, spread, whereabouts
+from syncscan.model.finding import Finding
+from syncscan.model.fleet import STRETCHED, Fleet, JobRank, LateCause, Lateness
+from syncscan.report.phrases import measurable, places, saving, sentences, spread, waited, whereabouts
 from syncscan.report.units import duration, percent, times, within
 
 CAUSES = {
@@ -58,7 +59,7 @@ class HolderText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
-    of: JobFinding
+    of: Finding
     saves: str
     """The job's gain per step; a dash where it can't be replayed."""
     share: str
@@ -123,17 +124,12 @@ def finding_texts(fleet: Fleet) -> tuple[JobFindingText, ...]:
 
 def gaining(findings: Iterable[JobFindingText], fleet: Fleet) -> list[JobFindingText]:
     """Return the findings whose removal gains the job something measurable."""
-    return [t for t in findings if t.of.gain_us is not None and measurable(t.of.gain_us, step_us(fleet))]
+    return [t for t in findings if t.of.recoverable_us is not None and measurable(t.of.recoverable_us, fleet.step_us)]
 
 
 def unread(fleet: Fleet) -> list[tuple[str, str]]:
     """Return the path of each unreadable trace, and why."""
     return [(trace.path, trace.reason.removeprefix(f"{trace.path}: ")) for trace in fleet.unread]
-
-
-def step_us(fleet: Fleet) -> float:
-    """Return the job's step time that gains are fractions of: replayed, else without the profiler, else recorded."""
-    return fleet.baseline_us or fleet.unprofiled_us or fleet.observed_us
 
 
 def rank_phrase(ranks: Sequence[int], count: int) -> str:
@@ -209,7 +205,7 @@ def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> HolderT
 
 
 def _why(fleet: Fleet, cause: LateCause, finding: str) -> str:
-    first = next((f.first for f in fleet.findings if f.id == finding), None)
+    first = next((f for f in fleet.findings if f.id == finding), None)
     if cause is not LateCause.SYNC or first is None:
         return CAUSES[cause]
     return f"{CAUSES[cause]}, {first.title}{f' ({places(first)})' if places(first) else ''}"
@@ -280,7 +276,7 @@ def _summary(fleet: Fleet) -> str:
     places = "1 place blocks the host" if count == 1 else f"{count} places block the host"
     if fleet.recoverable_us is None:
         return f"{places}; the gain of removing them can't be replayed for the whole job."
-    them, us, whole = "it" if count == 1 else "them", fleet.recoverable_us, step_us(fleet)
+    them, us, whole = "it" if count == 1 else "them", fleet.recoverable_us, fleet.step_us
     return f"{places}; without {them} the job's step is {_shorter(us, fleet.recoverable_range_us, whole)}."
 
 
@@ -299,7 +295,7 @@ def _then(fleet: Fleet, holders: Sequence[HolderText], gains: bool) -> Iterator[
         elif holder.cause in _REMEDIES and 2 * holder.steps >= len(fleet.steps):
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
     if fleet.findings and fleet.replayed and not gains:
-        together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
+        together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, fleet.step_us)
         yield (
             "Removing a single sync gains the job nothing; only removing all of them does."
             if together
@@ -309,43 +305,39 @@ def _then(fleet: Fleet, holders: Sequence[HolderText], gains: bool) -> Iterator[
 
 def _all_wrong(findings: Sequence[JobFindingText]) -> Iterator[str]:
     wrong = [t for t in findings if t.wrong]
-    wrong.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.gain_us or 0.0)))
+    wrong.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.recoverable_us or 0.0)))
     for t in wrong:
-        where = f" ({places(t.of.first)})" if places(t.of.first) else ""
-        yield f"{t.of.first.title}{where}: {t.wrong}."
+        where = f" ({places(t.of)})" if places(t.of) else ""
+        yield f"{t.of.title}{where}: {t.wrong}."
 
 
-def _finding(f: JobFinding, fleet: Fleet) -> JobFindingText:
-    step, us = step_us(fleet), f.gain_us
+def _finding(f: Finding, fleet: Fleet) -> JobFindingText:
+    step, us, limits = fleet.step_us, f.recoverable_us, f.recoverable_range_us
     is_measurable = us is not None and measurable(us, step)
-    doubted = f.range_us is not None and measurable(f.range_us[1], step)
+    doubted = limits is not None and measurable(limits[1], step)
     return JobFindingText(
         of=f,
-        saves="–" if us is None else saving(us, step, f.range_us),
+        saves="–" if us is None else saving(us, step, limits),
         share=percent(us, step) if us is not None and is_measurable else "",
-        doubt=spread(f.range_us, step) if f.range_us and doubted else "",
+        doubt=spread(limits, step) if limits and doubted else "",
         on=rank_phrase(f.ranks, len(fleet.ranks)),
-        where=whereabouts(f.first),
-        waits=figure(f.wait_us),
-        idle=figure(f.bubble_us),
-        often=times(f.first.per_step),
+        where=whereabouts(f),
+        waits=waited(f.wait_us),
+        idle=waited(f.bubble_us),
+        often=times(f.per_step),
         wrong=_wrong(f, step),
     )
 
 
-def _wrong(f: JobFinding, step: float) -> str:
+def _wrong(f: Finding, step: float) -> str:
     """Return the claim of a single rank's trace, where it lies measurably outside of the job's range."""
-    if f.alone_us is None or f.gain_us is None or f.range_us is None:
+    if f.alone_us is None or f.recoverable_us is None or f.recoverable_range_us is None:
         return ""
-    low, high = f.range_us
-    if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), step):
+    low, high = f.recoverable_range_us
+    if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.recoverable_us), step):
         return ""
     whose = f"rank {f.ranks[0]}'s trace alone projects" if len(f.ranks) == 1 else "one trace alone projects"
-    return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.gain_us, step, f.range_us)}"
-
-
-def figure(us: float | None) -> str:
-    return "–" if us is None else duration(us)
+    return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.recoverable_us, step, f.recoverable_range_us)}"
 
 
 def _missing(fleet: Fleet) -> str:

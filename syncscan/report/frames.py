@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncscan.errors import MissingExtra, installing
-from syncscan.model.finding import Confidence, Finding, FindingFacts, Severity
+from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.libraries import path_in_package
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from syncscan.model.analysis import Analysis
-    from syncscan.model.fleet import Fleet, JobFinding, Lateness
+    from syncscan.model.fleet import Fleet, Lateness
     from syncscan.model.host import Host, SampledHost
     from syncscan.model.race import Race
     from syncscan.model.rank import RankStep
@@ -74,10 +74,9 @@ FINDING_COLUMNS = {
 """Columns in order, with pandas dtype and meaning; documents `Analysis.to_frame()` and `--format csv`."""
 
 
-def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> list[dict[str, Any]]:
-    """Return one flat row per finding, with the keys of `FINDING_COLUMNS`; withheld waits and idle times are None."""
-    withheld = {"wait_us": None, "bubble_us": None} if waits_withheld else {}
-    return [{**finding_row(f), **withheld, "trace": path} for f in findings]
+def finding_rows(findings: Sequence[Finding], path: str) -> list[dict[str, Any]]:
+    """Return one flat row per finding, with the keys of `FINDING_COLUMNS`."""
+    return [{**finding_row(f), "trace": path} for f in findings]
 
 
 def race_row(race: Race, path: str) -> dict[str, Any]:
@@ -98,11 +97,10 @@ def race_row(race: Race, path: str) -> dict[str, Any]:
 
 
 def finding_frame(analysis: Analysis) -> pd.DataFrame:
-    path, withheld = analysis.trace.info.path, analysis.step.waits_withheld
-    return frame_of(finding_rows(analysis.findings, path, withheld), FINDING_COLUMNS)
+    return frame_of(finding_rows(analysis.findings, analysis.trace.info.path), FINDING_COLUMNS)
 
 
-def finding_row(f: FindingFacts) -> dict[str, Any]:
+def finding_row(f: Finding) -> dict[str, Any]:
     source, library, limits = f.source, f.in_library, f.recoverable_range_us or (None, None)
     return {
         "id": f.id,
@@ -184,9 +182,9 @@ def _step(rank: int, step: RankStep, late: Lateness | None) -> dict[str, Any]:
     }
 
 
-def _of_job(f: JobFinding | None) -> dict[str, Any]:
-    low, high = (f.range_us if f else None) or (None, None)
-    return {"job_gain_us": f.gain_us if f else None, "job_gain_low_us": low, "job_gain_high_us": high}
+def _of_job(f: Finding | None) -> dict[str, Any]:
+    low, high = (f.recoverable_range_us if f else None) or (None, None)
+    return {"job_gain_us": f.recoverable_us if f else None, "job_gain_low_us": low, "job_gain_high_us": high}
 
 
 HOST_COLUMNS = {

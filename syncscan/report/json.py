@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import PhaseSummary, earlier_work, later_work, phases_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Confidence, FindingFacts
+from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, HabitFacts
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
 from syncscan.model.json_text import Document, Range, about, indented, written
@@ -27,7 +27,6 @@ from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
 from syncscan.report.compile_breaks import CompileDocument, compile_document
 from syncscan.report.dry_run import sizes
-from syncscan.report.finding_json import finding_document
 from syncscan.report.front import front_of
 from syncscan.report.phrases import whereabouts
 from syncscan.report.program_run import analyses_of, gain_share, sentence, verdict_of
@@ -194,7 +193,7 @@ class RunPhaseDocument(RunPhase, frozen=True, kw_only=True):
     """A phase, of a dry run with what would wait in it."""
 
     verdict: Annotated[str, about("empty for a recording")]
-    findings: tuple[FindingFacts, ...]
+    findings: tuple[Finding, ...]
 
 
 class RunDocument(ProgramRun, frozen=True, kw_only=True):
@@ -212,7 +211,7 @@ class AnalysisDocument(Document, frozen=True):
     step: StepDocument
     dry_run: Annotated[DryRunDocument | None, about("None for a recording")]
     compiled: Annotated[CompileDocument | None, about("None without --explain-compile")]
-    findings: Annotated[tuple[FindingFacts, ...], about("sorted by saving, then by wait")]
+    findings: Annotated[tuple[Finding, ...], about("sorted by saving, then by wait")]
     races: Annotated[tuple[Race, ...], about("races found by a dry run: unordered uses of the same memory")]
     groups: tuple[RemovalGroup, ...]
     habits: tuple[HabitFacts, ...]
@@ -250,7 +249,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         step=_step(analysis),
         dry_run=_dry_run(analysis),
         compiled=compile_document(analysis),
-        findings=tuple(finding_document(f, analysis) for f in shown.findings),
+        findings=tuple(f.without_evidence for f in shown.findings),
         races=analysis.races,
         groups=analysis.groups,
         habits=tuple(written(HabitFacts, h) for h in shown.habits),
@@ -368,5 +367,5 @@ def _phase(phase: RunPhase, of: Analysis | None) -> RunPhaseDocument:
     return RunPhaseDocument(
         **asdict(phase),
         verdict=verdict_of(phase, of) if phase.share is None else "",
-        findings=() if of is None else tuple(finding_document(f, of) for f in of.findings),
+        findings=() if of is None else tuple(f.without_evidence for f in of.findings),
     )

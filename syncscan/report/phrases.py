@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
 from syncscan.facts.profiler_work import profilers_own_within
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Finding, FindingFacts, Phase, Replacement, Severity, Source, Use
+from syncscan.model.finding import Attribution, Finding, Phase, Replacement, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -37,7 +37,7 @@ many times as long."""
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings that aren't intended waits: those above `info`."""
-    return [f for f in findings if f.severity is not Severity.INFO]
+    return [f for f in findings if not f.intended]
 
 
 def steps_found(analysis: Analysis) -> str:
@@ -111,9 +111,9 @@ def lacking(analysis: Analysis) -> list[str]:
     return [s for s in analysis.integrity.sentences() if s not in analysis.step.reason]
 
 
-def waited(us: float, step: StepSummary) -> str:
+def waited(us: float | None) -> str:
     """Return a measured wait or idle time; a dash where the trace can't tell."""
-    return "–" if step.waits_withheld else duration(us)
+    return "–" if us is None else duration(us)
 
 
 def replayed(step: StepSummary) -> float:
@@ -175,7 +175,7 @@ def sentences(*parts: str) -> str:
     return " ".join(p if p.endswith((".", "!", "?")) else f"{p}." for p in parts if p)
 
 
-def what(f: FindingFacts) -> str:
+def what(f: Finding) -> str:
     """Return the op and its innermost scope: `aten::nonzero in mask`."""
     op = f.op or f.call
     return f"{op} in {f.scope[-1]}" if f.scope else op
@@ -197,7 +197,7 @@ def place(source: Source | None) -> str:
     return f"{source.function}() in {source.file}"
 
 
-def places(f: FindingFacts) -> str:
+def places(f: Finding) -> str:
     """Return the user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without both.
 
     A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
@@ -208,12 +208,12 @@ def places(f: FindingFacts) -> str:
     return f"{library}, from {user}" if f.in_loop else f"{user}, inside {library}"
 
 
-def whereabouts(f: FindingFacts) -> str:
+def whereabouts(f: Finding) -> str:
     parts = (places(f), " › ".join(f.scope[-2:]), f.op)
     return " · ".join(part for part in parts if part)
 
 
-def in_library(where: FindingFacts | Attribution) -> str:
+def in_library(where: Finding | Attribution) -> str:
     """Return the library's line relative to its package: `transformers/trainer.py:1847`; empty for the user's own."""
     source = where.in_library
     return place(replace(source, file=path_in_package(source.file))) if source else ""
@@ -271,17 +271,17 @@ def once_compiled(f: Finding, step: StepSummary) -> str:
     return f"{duration(us)} ({percent(us, replayed_us)}) {then}"
 
 
-def waiting_time(f: Finding, withheld: bool) -> str:
-    """Return how long a finding waits per step, as `waits 3.84 ms`; `withheld` says that the trace doesn't show it."""
-    return UNTIMED if withheld else f"waits {duration(f.wait_us)}"
+def waiting_time(f: Finding) -> str:
+    """Return how long a finding waits per step, as `waits 3.84 ms`."""
+    return UNTIMED if f.wait_us is None else f"waits {duration(f.wait_us)}"
 
 
 def measured(f: Finding, step: StepSummary) -> str:
-    if step.waits_withheld:
+    if f.wait_us is None:
         return f"waits {times(f.per_step)}, for an unknown time"
     return (
         f"waits {duration(f.wait_us)} per step{_part(f.wait_us, step)}, {times(f.per_step)}; "
-        f"the device is then idle for {duration(f.bubble_us)}"
+        f"the device is then idle for {duration(f.idle_us)}"
     )
 
 
@@ -296,7 +296,7 @@ def projected(f: Finding, step: StepSummary) -> str:
     saves = f"{how} would save {saving(us, replayed_us, limits)}{often}"
     if measurable(limits[1], replayed_us):
         saves += f" ({part}{spread(limits, replayed_us)})"
-    if f.moved_us is not None and f.moved_us >= 0.01 * f.wait_us:
+    if f.moved_us is not None and f.moved_us >= 0.01 * f.waited_us:
         saves += f"; {duration(f.moved_us)} of the wait would move to the next sync"
     if once := once_compiled(f, step):
         saves += f"; {once}"

@@ -99,12 +99,11 @@ def _together(fixes: list[str]) -> str:
 
 
 def _unprojected(number: int, f: Finding, analysis: Analysis) -> RemedyText:
-    step = analysis.step
     if dry_run.is_dry(analysis):
         saves, doubt = dry_run.to_change(f, analysis)
     else:
-        costs = f"waits {waited(f.wait_us, step)}, then the device is idle for {waited(f.bubble_us, step)}"
-        saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"
+        costs = f"waits {waited(f.wait_us)}, then the device is idle for {waited(f.bubble_us)}"
+        saves, doubt = UNTIMED if f.wait_us is None else costs, "not projected"
     return RemedyText(
         number=number,
         what=f.title,

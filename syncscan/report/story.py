@@ -124,8 +124,8 @@ def _costs(f: Finding, analysis: Analysis) -> tuple[str, str, str, str, str]:
         NOT_PROJECTED if us is None else saving(us, step_us, limits),
         percent(us, step_us) if us is not None and measurable(us, step_us) else "",
         spread(limits, step_us) if limits and measurable(limits[1], step_us) else "",
-        waited(f.wait_us, analysis.step),
-        waited(f.bubble_us, analysis.step),
+        waited(f.wait_us),
+        waited(f.bubble_us),
     )
 
 

@@ -102,8 +102,8 @@ def _about(analysis: Analysis) -> Iterator[Block]:
         ("step without it", duration(step.unprofiled_us) if step.unprofiled_us is not None else ""),
         ("host", duration(step.host_us)),
         ("device busy in the trace", f"{step.recorded_device_share:.0%}, {duration(step.device_busy_us)} per step"),
-        ("host waits in the trace", f"{waited(step.wait_us, step)} in syncs, per step"),
-        ("device idle after syncs", f"{waited(step.bubble_us, step)} per step"),
+        ("host waits in the trace", f"{waited(None if step.waits_withheld else step.wait_us)} in syncs, per step"),
+        ("device idle after syncs", f"{waited(None if step.waits_withheld else step.bubble_us)} per step"),
     )
     yield facts(
         [
@@ -160,7 +160,7 @@ def annotated(findings: Sequence[FindingText]) -> Iterator[Block]:
         place = _flagged(entry)
         if place is not None and entry.of.id in waiting:
             by_file[place.file].append(entry)
-    longest = sorted(by_file, key=lambda file: -sum(entry.of.wait_us for entry in by_file[file]))
+    longest = sorted(by_file, key=lambda file: -sum(entry.of.waited_us for entry in by_file[file]))
     if longest:
         yield Sentence("Means per step; what a line saves, it saves alone.", "dim")
     for file in longest[:MAX_FILES]:
@@ -184,7 +184,7 @@ def _annotated_file(file: str, entries: Sequence[FindingText]) -> Iterator[Block
     newer = any(entry.of.excerpt and entry.of.excerpt.newer for entry in entries)
     note = source.NEWER.strip("()") if newer else "" if texts else AWAY
     yield Heading(
-        (code(shown(path_in_package(file), 200)), f" waits {duration(sum(e.of.wait_us for e in entries))}"), 3
+        (code(shown(path_in_package(file), 200)), f" waits {duration(sum(e.of.waited_us for e in entries))}"), 3
     )
     if note:
         yield Sentence(note, "dim")
@@ -204,5 +204,5 @@ def _annotated_line(number: int, text: str, entries: Sequence[FindingText]) -> t
         return "", "", "", str(number), code(text)
     best = max(entries, key=lambda entry: -1.0 if entry.of.recoverable_us is None else entry.of.recoverable_us)
     several = f", the largest of {len(entries)}" if len(entries) > 1 and best.of.recoverable_us is not None else ""
-    wait, idle = (duration(sum(getattr(entry.of, field) for entry in entries)) for field in ("wait_us", "bubble_us"))
+    wait, idle = (duration(sum(getattr(entry.of, field) for entry in entries)) for field in ("waited_us", "idle_us"))
     return wait, idle, f"{best.saves}{several}", strong(str(number)), code(text)

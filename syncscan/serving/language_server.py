@@ -259,9 +259,9 @@ def _gain(finding: Finding, step_us: float) -> str:
     """Return `27% of the step (4.3 ms)`, or that nothing is gained."""
     gain = finding.recoverable_us
     if gain is None:
-        return f"waits {duration(finding.wait_us)} per step; its gain isn't projected"
+        return f"waits {duration(finding.waited_us)} per step; its gain isn't projected"
     if not measurable(gain, step_us):
-        return f"waits {duration(finding.wait_us)} per step; removing it gains nothing measurable"
+        return f"waits {duration(finding.waited_us)} per step; removing it gains nothing measurable"
     return f"{percent(gain, step_us)} of the step ({within(gain, finding.recoverable_range_us)})"
 
 

@@ -71,7 +71,7 @@ def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSyn
     ]
     factor = 1.0 if limit.per_step else float(max(1, analysis.step.count))
     many = factor * sum(finding.per_step for finding in findings)
-    wait_ms = factor * sum(finding.wait_us for finding in findings) / 1e3
+    wait_ms = factor * sum(finding.waited_us for finding in findings) / 1e3
     too_many = limit.syncs is not None and many > limit.syncs
     too_long = limit.wait_ms is not None and wait_ms > limit.wait_ms
     if not (too_many or too_long):
@@ -113,7 +113,7 @@ def _guarded_text(sync: GuardedSync, times: int) -> str:
 def _finding_text(finding: Finding) -> str:
     source = finding.in_library or finding.source
     place = f"{_shown_path(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.scope)
-    head = f"{place}: {finding.title} ({finding.per_step:.4g} per step, {duration(finding.wait_us)})"
+    head = f"{place}: {finding.title} ({finding.per_step:.4g} per step, {duration(finding.waited_us)})"
     user = finding.source
     called = (
         [f"    called from {_shown_path(user.file)}:{user.line} in {user.function}"] if user and user != source else []

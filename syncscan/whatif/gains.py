@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.slow_launches import library_setups, long_first_launches
 from syncscan.model.duration import duration
-from syncscan.model.finding import Cause, Finding, Severity
+from syncscan.model.finding import Cause, Finding
 from syncscan.model.projection import RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, outlook, unsettled, without_replay
@@ -50,7 +50,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     if reason := unsettled(calibrated):
         return Gains(without_replay(step, reason), projector.findings)
     calibrated = calibrated.fixed
-    costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
+    costliest = sorted(projector.findings, key=lambda f: -(f.waited_us + f.idle_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
     once_only = [f for f in costliest if _is_once(f)]
@@ -98,14 +98,8 @@ def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[
 
 def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
     projection = step.projection([finding], quick=quick)
-    gained = replace(
-        finding,
-        recoverable_us=max(0.0, projection.saving_us),
-        recoverable_range_us=projection.saving_range_us,
-        moved_us=min(step.moved([finding]), finding.wait_us),
-        untold=step.untold(finding),
-    )
-    return _weighed(gained, projection.baseline_us)
+    gained = finding.gaining(max(0.0, projection.saving_us), projection.saving_range_us, projection.baseline_us)
+    return replace(gained, moved_us=min(step.moved([finding]), finding.waited_us), untold=step.untold(finding))
 
 
 def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
@@ -121,35 +115,24 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
     highest = together.saving_range_us[1]
     total = sum(most) or 1.0
     return [
-        _weighed(
-            replace(
-                finding,
-                recoverable_us=min(saving * own / total, own),
-                recoverable_range_us=(0.0, min(highest, own)),
-                moved_us=min(moved * own / total, finding.wait_us),
-                untold=step.untold(finding),
-            ),
-            together.baseline_us,
+        replace(
+            finding.gaining(min(saving * own / total, own), (0.0, min(highest, own)), together.baseline_us),
+            moved_us=min(moved * own / total, finding.waited_us),
+            untold=step.untold(finding),
         )
         for finding, own in zip(findings, most, strict=True)
     ]
 
 
-def _weighed(finding: Finding, baseline_us: float) -> Finding:
-    """Return the finding with the severity of its gain."""
-    share = (finding.recoverable_us or 0.0) / baseline_us if baseline_us else 0.0
-    return finding if finding.intended else replace(finding, severity=Severity.of_share(share))
-
-
 def _rank(finding: Finding) -> tuple[bool, float, float, str]:
     gain = finding.recoverable_us or 0.0
-    return finding.severity is Severity.INFO, -round(gain, 3), -finding.wait_us, finding.id
+    return finding.intended, -round(gain, 3), -finding.waited_us, finding.id
 
 
 def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[RemovalGroup, ...]:
     gains = {step.number[f.id]: f.recoverable_us or 0.0 for f in findings}
     ids = {step.number[f.id]: f.id for f in findings}
-    longest = sorted(findings, key=lambda f: -(f.wait_us + f.bubble_us))
+    longest = sorted(findings, key=lambda f: -(f.waited_us + f.idle_us))
     candidates = [step.number[f.id] for f in longest]
 
     def most(number: int, gone: frozenset[int]) -> float:

@@ -6,15 +6,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncscan.model.finding import Cause, Confidence, FindingFacts, Phase, Severity, Source, Use
-from syncscan.model.fleet import Fleet, JobFinding, JobRank, LateCause, Lateness, PathSegment, RankFrom, Unread
+from syncscan.model.finding import Cause, Confidence, Finding, Phase, Replacement, Severity, Source, Use
+from syncscan.model.fleet import Fleet, JobRank, LateCause, Lateness, PathSegment, RankFrom, Unread
 from syncscan.model.rank import RankAnalysis, RankStep
 
 STEP_US = 10_000.0
 """Time of a step of the job."""
 
 
-def rank_finding(line: int = 52, **changes: Any) -> FindingFacts:
+def rank_finding(line: int = 52, **changes: Any) -> Finding:
     """A sync of one rank, once per step."""
     built: dict[str, Any] = {
         "id": "item-01c248f7", "rule": "item", "name": "item()", "cause": Cause.READBACK, "severity": Severity.LOW,
@@ -23,13 +23,19 @@ def rank_finding(line: int = 52, **changes: Any) -> FindingFacts:
         "called_from": None, "in_loop": False, "owner": "user", "phase": Phase.FORWARD, "thread": "thread 1",
         "count": 3, "per_step": 1.0, "wait_us": 3_000.0, "bubble_us": 900.0, "moved_us": None,
         "recoverable_us": 800.0, "recoverable_range_us": (700.0, 900.0), "once_compiled_us": None, "untold": "",
-        "value": Use.SHOWN, "title": ".item() waits for a number", "why": "The number is on the device.",
+        "value": Use.SHOWN, "replacement": Replacement.UNKNOWN,
+        "title": ".item() waits for a number", "why": "The number is on the device.",
         "fix": "Keep the number on the device. Log it later.", "when_fine": "Once per epoch.",
     }  # fmt: skip
-    return FindingFacts(**{**built, **changes})
+    return Finding(**{**built, **changes})
 
 
-def rank(number: int, findings: tuple[FindingFacts, ...] = (), steps: int = 3, **changes: Any) -> RankAnalysis:
+def of_job(finding: Finding, ranks: tuple[int, ...], gain_us: float, range_us: tuple[float, float]) -> Finding:
+    """A finding of these ranks, with the gain of the job."""
+    return replace(finding, ranks=ranks, alone_us=finding.recoverable_us).gaining(gain_us, range_us, STEP_US)
+
+
+def rank(number: int, findings: tuple[Finding, ...] = (), steps: int = 3, **changes: Any) -> RankAnalysis:
     """One rank's trace: steps of 10 ms."""
     built: dict[str, Any] = {
         "syncscan": "0", "path": f"job/rank{number}.json.gz", "size_bytes": 1000, "rank": number,
@@ -75,8 +81,8 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
         "lateness": tuple(_late(step, late) for step in range(steps)),
         "path": tuple(s for step in range(steps) for s in _path(step, late, (late + 1) % count)),
         "findings": (
-            JobFinding(finding, (late,), 3_000.0, 900.0, 800.0, 700.0, (600.0, 800.0)),
-            JobFinding(everywhere, tuple(range(count)), 3_000.0, 900.0, 1_200.0, 0.0, (0.0, 40.0)),
+            of_job(finding, (late,), 700.0, (600.0, 800.0)),
+            of_job(everywhere, tuple(range(count)), 0.0, (0.0, 40.0)),
         ),
         "baseline_us": STEP_US,
         "recoverable_us": 720.0,
@@ -112,7 +118,7 @@ def hostile(text: str) -> Fleet:
     ranks = tuple(replace(r, of=rank(r.number, (named,), path=text, bound=text, reason=text)) for r in fleet.ranks)
     path = tuple(replace(s, collective=text) for s in fleet.path)
     late = tuple(replace(x, finding=text) for x in fleet.lateness)
-    result = (JobFinding(named, (0, 1), 1.0, 1.0, 500.0, 900.0, (800.0, 1_000.0)),)
+    result = (of_job(replace(named, recoverable_us=500.0), (0, 1), 900.0, (800.0, 1_000.0)),)
     return replace(fleet, ranks=ranks, path=path, lateness=late, findings=result, unread=(Unread(text, text),),
                    notes=(text,))  # fmt: skip
 

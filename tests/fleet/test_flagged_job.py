@@ -7,41 +7,14 @@ import xml.etree.ElementTree as ET
 from csv import DictReader
 from io import StringIO
 
-import pytest
 from msgspec.structs import replace
 
 from syncscan.fleet.document import flagged_job
-from syncscan.model.finding import Severity
-from syncscan.model.fleet import Fleet
 from syncscan.report import csv, github, junit, sarif
 from syncscan.report.frames import fleet_rows
 from tests.each import each
-from tests.fleet.example import damaged, hostile, job, rank_finding
+from tests.fleet.example import damaged, hostile, job
 from tests.report.example import HOSTILE
-
-
-def gaining(gain_us: float | None, intended: bool = False) -> Fleet:
-    """A job of steps of 10 ms with one finding."""
-    both = job(2, 1)
-    first = replace(
-        both.findings[0], first=rank_finding(severity=Severity.INFO if intended else Severity.LOW), gain_us=gain_us
-    )
-    return replace(both, findings=(first,))
-
-
-@pytest.mark.parametrize(
-    ("gain_us", "intended", "severity"),
-    [
-        (500.0, False, Severity.HIGH),
-        (100.0, False, Severity.MEDIUM),
-        (50.0, False, Severity.LOW),
-        (None, False, Severity.LOW),
-        (500.0, True, Severity.INFO),
-    ],
-)
-def test_severity_follows_the_gain_of_the_job(gain_us: float | None, intended: bool, severity: Severity) -> None:
-    """High from 5 % of the job's step, medium from 1 %; low where the job can't be replayed."""
-    assert [line.severity for line in flagged_job(gaining(gain_us, intended)).lines] == [severity]
 
 
 def test_csv_has_every_row_of_the_frame() -> None:

@@ -38,7 +38,7 @@ def error(*words: str | Path) -> BaseException | None:
     ("form", "begins"),
     [
         ("text", "Rank 0 delays the job"),
-        ("json", '{\n  "schema": "syncscan.fleet/2"'),
+        ("json", '{\n  "schema": "syncscan.fleet/3"'),
         ("html", "<!doctype html>"),
         ("markdown", "### Rank 0 delay"),
         ("csv", "rank,step,step_us"),

@@ -22,7 +22,7 @@ def test_a_straggler_is_named_and_the_sync_that_waits_for_it_gains_nothing() -> 
     fleet = join(analyses(traces([Step(item=True), Step(first=700)])))
     assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, LateCause.KERNELS)}
     assert [one.late_us for one in fleet.lateness] == pytest.approx([300] * 4, abs=25)
-    assert [(f.ranks, f.gain_us) for f in fleet.findings] == [((0,), pytest.approx(0, abs=5))]
+    assert [(f.ranks, f.recoverable_us) for f in fleet.findings] == [((0,), pytest.approx(0, abs=5))]
 
 
 def test_a_sync_on_one_rank_costs_the_whole_job() -> None:
@@ -30,9 +30,9 @@ def test_a_sync_on_one_rank_costs_the_whole_job() -> None:
     fleet = join(analyses(traces([Step(item=True, host=200), Step()]), step_ms=0.965))
     (finding,) = fleet.findings
     assert finding.ranks == (0,)
-    assert finding.gain_us == pytest.approx(200, abs=15)
-    assert finding.range_us is not None
-    assert finding.range_us[0] <= 200 <= finding.range_us[1]
+    assert finding.recoverable_us == pytest.approx(200, abs=15)
+    assert finding.recoverable_range_us is not None
+    assert finding.recoverable_range_us[0] <= 200 <= finding.recoverable_range_us[1]
     assert {(one.rank, one.cause) for one in fleet.lateness[1:]} == {(0, LateCause.SYNC)}
     assert {one.finding for one in fleet.lateness[1:]} == {finding.id}
 
@@ -144,8 +144,8 @@ def test_of_a_large_job_the_ranks_that_come_last_are_enough(monkeypatch: pytest.
     full = join(analyzed)
     monkeypatch.setattr(job_gains, "MANY_NODES", 100)
     some = join(analyzed)
-    assert some.findings[0].gain_us == pytest.approx(full.findings[0].gain_us, abs=2)
-    assert some.findings[0].gain_us == pytest.approx(170, abs=15)
+    assert some.findings[0].recoverable_us == pytest.approx(full.findings[0].recoverable_us, abs=2)
+    assert some.findings[0].recoverable_us == pytest.approx(170, abs=15)
     assert "17 of the 40 ranks are replayed" in some.notes[-1]
 
 

@@ -233,7 +233,7 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     """Control characters reach no terminal, JSON stays JSON, and no name makes a tag, in Markdown neither."""
     fleet = hostile(text)
     assert not set(render_text(fleet)) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(fleet_json.render(fleet))["schema"] == "syncscan.fleet/2"
+    assert json.loads(fleet_json.render(fleet))["schema"] == "syncscan.fleet/3"
     document = render_page(fleet)
     document.encode()
     assert _Tags(document).found == PLAIN

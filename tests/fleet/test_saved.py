@@ -20,8 +20,8 @@ def test_it_comes_back_as_it_was(fleet: object) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"", b"[]", b"{}", b'{"schema": "syncscan.fleet/1", "job": {}}', b'{"schema": "syncscan.fleet/2", "job": 1}',
-        b'{"schema": "syncscan.fleet/2", "job": {"ranks": [1]}}',
+        b"", b"[]", b"{}", b'{"schema": "syncscan.fleet/2", "job": {}}', b'{"schema": "syncscan.fleet/3", "job": 1}',
+        b'{"schema": "syncscan.fleet/3", "job": {"ranks": [1]}}',
     ],
 )  # fmt: skip
 def test_what_is_none_is_refused(text: bytes) -> None:

@@ -16,7 +16,7 @@ from syncscan.gate.limits import judge
 from syncscan.gate.verdict import Allowance, By, CheckVerdict, Limit, Rules
 from syncscan.model.fleet import Fleet, LateCause
 from syncscan.report import markup, page, terminal
-from tests.fleet.example import damaged, even, hostile, job, rank_finding
+from tests.fleet.example import damaged, even, hostile, job, of_job, rank_finding
 from tests.report.example import HOSTILE
 
 TODAY = datetime.date(2026, 1, 1)
@@ -54,9 +54,7 @@ def test_what_removing_would_save_is_of_the_job() -> None:
         "the step: removing its syncs would save 7.20% of the job's step; the limit is 5.00%"
     ]
     assert check(job(), Limit(by="rule", glob="nonzero", recoverable=0.01)).passed
-    third = replace(
-        job().findings[1], first=rank_finding(id="third", rule="third", op="aten::third", line=99), gain_us=10.0
-    )
+    third = of_job(rank_finding(id="third", rule="third", op="aten::third", line=99), (0,), 10.0, (0.0, 40.0))
     three = replace(job(), findings=(*job().findings, third))
     few = Allowance(rule="nonzero", reason="r"), Allowance(op="aten::third", reason="r")
     assert check(three, Limit(recoverable=0.075), allowed=few[:1]).passed

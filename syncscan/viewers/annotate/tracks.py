@@ -12,7 +12,6 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Finding, Severity, SyncPoint
 from syncscan.model.interval import Interval
-from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
 from syncscan.report.front import front_of
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
@@ -67,22 +66,22 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowA
         name = "findings" if len(by_track) == 1 else f"findings, {own[0][1].where.thread or t.tracks[track].tid}"
         begins = _begins(t, launches, track)
         arrows = [a for _, o in own if (a := _arrow(t, o, begins))]
-        yield name, [_finding_slice(finding, o, analysis.step) for finding, o in own], arrows
+        yield name, [_finding_slice(finding, o) for finding, o in own], arrows
 
 
-def _finding_slice(finding: FindingText, o: SyncPoint, step: StepSummary) -> Drawn:
-    args = _finding_args(finding.number + 1, finding.of, o, step)
-    return Drawn(o.ts, o.end, _short(finding, step), args, _COLORS[finding.of.severity])
+def _finding_slice(finding: FindingText, o: SyncPoint) -> Drawn:
+    args = _finding_args(finding.number + 1, finding.of, o)
+    return Drawn(o.ts, o.end, _short(finding), args, _COLORS[finding.of.severity])
 
 
-def _short(finding: FindingText, step: StepSummary) -> str:
+def _short(finding: FindingText) -> str:
     """Return a slice's text: what removal saves, or the wait where that isn't projected, and the rule."""
     if finding.of.recoverable_us is not None:
         return f"saves {finding.saves} · {finding.of.rule}"
-    return finding.of.rule if step.waits_withheld else f"waits {finding.waits} · {finding.of.rule}"
+    return finding.of.rule if finding.of.wait_us is None else f"waits {finding.waits} · {finding.of.rule}"
 
 
-def _finding_args(number: int, f: Finding, o: SyncPoint, step: StepSummary) -> dict[str, Any]:
+def _finding_args(number: int, f: Finding, o: SyncPoint) -> dict[str, Any]:
     """Return what a click shows: text for readers, and µs under the JSON report's keys for queries (PerfettoSQL)."""
     gain = f.recoverable_us
     args = {
@@ -93,8 +92,8 @@ def _finding_args(number: int, f: Finding, o: SyncPoint, step: StepSummary) -> d
         "scope": " > ".join(o.where.scope),
         "op": o.where.op,
         "call": o.api,
-        "wait": _both(o.wait_ns, f.wait_us, step),
-        "bubble": _both(o.bubble_ns, f.bubble_us, step),
+        "wait": _both(o.wait_ns, f.wait_us),
+        "bubble": _both(o.bubble_ns, f.bubble_us),
         "recoverable": _gain(f),
         "fix": f.fix,
         "safe to remove": USES[o.where.value],
@@ -102,16 +101,16 @@ def _finding_args(number: int, f: Finding, o: SyncPoint, step: StepSummary) -> d
         "severity": f"{f.severity.value}, confidence {f.confidence.value}",
         "finding": f"{number}: {f.id}",
         "id": f.id,
-        "wait_us": None if step.waits_withheld else o.wait_ns / 1000,
-        "bubble_us": None if step.waits_withheld else o.bubble_ns / 1000,
+        "wait_us": None if f.wait_us is None else o.wait_ns / 1000,
+        "bubble_us": None if f.bubble_us is None else o.bubble_ns / 1000,
         "recoverable_us": gain,
         "per_step": round(f.per_step, 3),
     }
     return {k: v for k, v in args.items() if v not in ("", None)}
 
 
-def _both(here_ns: int, a_step_us: float, step: StepSummary) -> str:
-    if step.waits_withheld:
+def _both(here_ns: int, a_step_us: float | None) -> str:
+    if a_step_us is None:
         return "can't be measured in this trace"
     return f"{duration(here_ns / 1000)} here, {duration(a_step_us)} per step (measured)"
 
