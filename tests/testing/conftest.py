@@ -15,7 +15,7 @@ def imported() -> None:
     torch = pytest.importorskip("torch")
     with torch.profiler.profile():
         torch.ones(1)
-    for name in ("testing.failure", "testing.watched", "capture.session", "report.html", "pytest_plugin"):
+    for name in ("testing.failure", "testing.watched_test", "capture.session", "report.html", "pytest_plugin"):
         importlib.import_module(f"syncscan.{name}")
     for name in ("cuda", "device_functions", "dispatch_mode"):
         importlib.import_module(f"syncscan.dryrun.{name}")
