@@ -16,7 +16,6 @@ from syncscan.report.step_picture import StepPicture
 from syncscan.report.units import duration
 
 _SUBJECTS = {Measured.STEP: "a step takes", Measured.RUN: "a run takes", Measured.PRINTED: "the number is"}
-_EACH = {Measured.STEP: "The step", Measured.RUN: "The run", Measured.PRINTED: "The number"}
 _FIGURES = {
     Measured.STEP: "How much less a step takes",
     Measured.RUN: "How much less a run takes",
@@ -38,8 +37,6 @@ def blocks(proof: Proof, picture: StepPicture | None = None) -> Iterator[Block]:
     if picture:
         yield svg.figure(picture, "The step that was projected")
     if proof.pairs:
-        steps = partial(steps_figure, proof)
-        yield Figure(f"{_EACH[proof.measured]} of each pair, in the order in which they ran", steps, _STYLES)
         yield Fold("Each pair of processes", (_pairs(proof),))
 
 
@@ -161,11 +158,9 @@ def _apart(difference: float) -> str:
 
 
 WIDTH = 760
-"""Width of the drawings between their margins, in drawing units."""
-HEIGHT = 150
-"""Height of the drawing of step times, in drawing units."""
+"""Width of the drawing between its margins, in drawing units."""
 MAX_PAIRS = 400
-"""Most pairs in a drawing; JSON has all."""
+"""Most pairs in the drawing; JSON has all."""
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -193,15 +188,6 @@ class GainBar(msgspec.Struct, frozen=True):
     begin: float
     end: float
     best: float
-    text: str
-
-
-class StepPair(msgspec.Struct, frozen=True):
-    """Both step times of a pair in drawing units, and its sentence."""
-
-    x: float
-    before: float
-    after: float
     text: str
 
 
@@ -238,25 +224,3 @@ def value(proof: Proof, number: float) -> str:
     if proof.measured is Measured.PRINTED:
         return f"{number:.4g}"
     return duration(number * 1e6 if proof.measured is Measured.RUN else number)
-
-
-def steps_figure(proof: Proof) -> str:
-    pairs, shown = proof.pairs[:MAX_PAIRS], partial(value, proof)
-    times = [time for pair in pairs for time in (pair.before, pair.after)]
-    margin = max((max(times) - min(times)) * 0.08, max(times) * 0.002)
-    scale = Scale(min(times) - margin, max(times) + margin, HEIGHT)
-    apart = WIDTH / len(pairs)
-    return template("proof_steps.html.j2").render(
-        width=WIDTH,
-        height=HEIGHT,
-        pairs=[
-            StepPair(
-                round((number - 0.5) * apart, 2),
-                HEIGHT - scale.at(pair.before),
-                HEIGHT - scale.at(pair.after),
-                f"pair {number}: {shown(pair.before)} before, {shown(pair.after)} after",
-            )
-            for number, pair in enumerate(pairs, 1)
-        ],
-        ticks=[(HEIGHT - scale.at(number), shown(number)) for number in scale.ticks(4)],
-    )

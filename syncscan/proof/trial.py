@@ -15,9 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.proof.compared_program import ComparedProgram
-from syncscan.proof.outcome import Fingerprint, Side, Tensors
+from syncscan.proof.outcome import Fingerprint, Side
 from syncscan.proof.running_process import GRACE_S, ChildProcess
 from syncscan.scratch import Scratch
 from syncscan.scratch.environment import code_caches
@@ -113,7 +115,7 @@ class Trial:
         """Return the fingerprint of its seeded steps, and the device's name."""
         answer = self._answer("fingerprint")
         self._same_revision(answer["strays"])
-        return _fingerprint(answer["fingerprint"]), answer["device"]
+        return msgspec.convert(answer["fingerprint"], Fingerprint), answer["device"]
 
     def close(self, grace_s: float = GRACE_S) -> int:
         """End it, remove what it wrote, and return its exit code; what it does at its end may take so many seconds."""
@@ -204,13 +206,3 @@ def code_caches_for_now() -> Iterator[dict[str, str]]:
         for made in folders.values():
             made.mkdir()
         yield {name: str(made) for name, made in folders.items()}
-
-
-def _fingerprint(answer: Mapping[str, Any]) -> Fingerprint:
-    losses = tuple(_tensors(step) for step in answer["losses"])
-    return Fingerprint(losses, _tensors(answer["begin"]), _tensors(answer["end"]), answer["source"])
-
-
-def _tensors(answer: Mapping[str, Any]) -> Tensors:
-    shapes = tuple(tuple(shape) for shape in answer["shapes"])
-    return Tensors(shapes, tuple(map(tuple, answer["numbers"])), tuple(answer["epsilons"]))
