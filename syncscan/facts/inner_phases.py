@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
-import msgspec
-
-from syncscan.facts.program_phases import kind_named
 from syncscan.model.finding import Phase
 from syncscan.model.host import HostNode, SampledHost
 from syncscan.model.libraries import in_package
-from syncscan.model.program_run import PhaseKind
+from syncscan.model.program_run import PhaseKind, kind_named
 
 KINDS = (PhaseKind.GENERATION, PhaseKind.ROLLOUT)
 """Kinds that are looked for; loaders, logs and checkpoints are habits of their own."""
@@ -25,19 +22,13 @@ WORTH, WHOLE = 0.1, 0.95
 _MODULE = "torch/nn/modules/module.py"
 
 
-class InnerPhase(msgspec.Struct, frozen=True):
-    """A part of each step: its kind, its share of the step (0 to 1), and the line that calls its costliest function."""
+def inner_phases(sampled: SampledHost | None) -> list[tuple[PhaseKind, float, str]]:
+    """Return each phase's kind, its share of the step (0 to 1), and the line that calls its costliest function.
 
-    kind: PhaseKind
-    share: float
-    place: str
-    """`train.py:31`."""
-
-
-def inner_phases(sampled: SampledHost | None) -> tuple[InnerPhase, ...]:
-    """Return the phases, longest first."""
+    The longest comes first; a line is `train.py:31`.
+    """
     if sampled is None or not sampled.step_us:
-        return ()
+        return []
     nodes = sampled.nodes
     with_network, trains = (
         _callers_of(nodes, _calls_module),
@@ -55,7 +46,7 @@ def inner_phases(sampled: SampledHost | None) -> tuple[InnerPhase, ...]:
             covered[at] = True
             calls.setdefault(kind, []).append(node)
     phases = [_phase(kind, each, sampled) for kind, each in calls.items()]
-    return tuple(sorted((p for p in phases if WORTH <= p.share < WHOLE), key=lambda p: -p.share))
+    return sorted((phase for phase in phases if WORTH <= phase[1] < WHOLE), key=lambda phase: -phase[1])
 
 
 def _callers_of(nodes: Sequence[HostNode], condition: Callable[[HostNode], bool]) -> list[bool]:
@@ -71,8 +62,8 @@ def _calls_module(node: HostNode) -> bool:
     return in_package(node.file, _MODULE)
 
 
-def _phase(kind: PhaseKind, calls: Sequence[HostNode], sampled: SampledHost) -> InnerPhase:
+def _phase(kind: PhaseKind, calls: Sequence[HostNode], sampled: SampledHost) -> tuple[PhaseKind, float, str]:
     longest = max(calls, key=lambda node: node.us)
     caller = sampled.nodes[longest.parent] if longest.parent >= 0 else longest
     name = PurePath(caller.file.replace(chr(92), "/")).name
-    return InnerPhase(kind, sum(node.us for node in calls) / sampled.step_us, f"{name}:{caller.line}")
+    return kind, sum(node.us for node in calls) / sampled.step_us, f"{name}:{caller.line}"

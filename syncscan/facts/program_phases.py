@@ -11,8 +11,6 @@ steps' samples lie.
 from __future__ import annotations
 
 import bisect
-import functools
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
@@ -20,7 +18,7 @@ from typing import NamedTuple
 
 from syncscan.facts.rhythm import median
 from syncscan.model.libraries import in_package, is_library, package_of
-from syncscan.model.program_run import PhaseKind
+from syncscan.model.program_run import LOADER, PhaseKind, kind_named, written_kind
 from syncscan.source.loops import LoopLines, Loops
 
 INSIDE = 0.8
@@ -304,40 +302,8 @@ def _first_batches(groups: dict[object, list[Sample]], samples: list[Sample], st
         starting += [s for s in samples if steps.at(s.at) in begun and _in_loader(s.stack)]
 
 
-_LOADER = "torch/utils/data/dataloader.py"
-_STARTS = frozenset({"__iter__", "_get_iterator", "_reset"})
-
-
 def _in_loader(stack: Sequence[Frame]) -> bool:
-    return any(in_package(code.co_filename, _LOADER) for code, _ in stack)
-
-
-_WORDS = (
-    (PhaseKind.VALIDATION, "val valid validate validation eval evaluate evaluation test estimate_loss"),
-    (PhaseKind.GENERATION, "generate generation sample_images sampling decode"),
-    (PhaseKind.ROLLOUT, "rollout rollouts collect explore play make_experience"),
-    (PhaseKind.CHECKPOINT, "save_checkpoint save_model save_state save_ckpt save_pretrained write_checkpoint"),
-    (PhaseKind.LOGGING, "log log_metrics report_metrics add_scalar add_scalars add_histogram add_image add_images"),
-)
-"""Names of a phase's functions, or whole words in them; the outermost function that fits decides."""
-_PACKAGES = (
-    (PhaseKind.CHECKPOINT, "torch/serialization.py"),
-    (PhaseKind.CHECKPOINT, "torch/distributed/checkpoint"),
-    (PhaseKind.CHECKPOINT, "safetensors"),
-    (PhaseKind.ROLLOUT, "gymnasium"),
-    (PhaseKind.ROLLOUT, "gym"),
-    (PhaseKind.LOGGING, "wandb"),
-    (PhaseKind.LOGGING, "tensorboard"),
-    (PhaseKind.LOGGING, "tensorboardX"),
-    (PhaseKind.LOGGING, "torch/utils/tensorboard"),
-    (PhaseKind.LOGGING, "mlflow"),
-)
-
-
-_ENVIRONMENT = re.compile(r"[Ee]nv(s|ironment)?\.(step|reset)$")
-"""A method of what a rollout acts in, whichever library it is of."""
-_LOGARITHM = re.compile(r"^(?!(wandb|mlflow|self|logger|run|accelerator|fabric)\.).*\blog$")
-"""A call named `log` that isn't known to write a log."""
+    return any(in_package(code.co_filename, LOADER) for code, _ in stack)
 
 
 def kind_of(stack: Sequence[Frame]) -> PhaseKind:
@@ -347,35 +313,6 @@ def kind_of(stack: Sequence[Frame]) -> PhaseKind:
         if kind is not PhaseKind.OTHER:
             return kind
     return PhaseKind.OTHER
-
-
-def written_kind(calls: Sequence[str]) -> PhaseKind:
-    """Return the kind of phase that lines belong to by their calls (`envs.step`); the first in `PhaseKind`'s order."""
-    if any(_ENVIRONMENT.search(call) for call in calls):
-        return PhaseKind.ROLLOUT
-    names = [call.rpartition(".")[2].lower() for call in calls if not _LOGARITHM.search(call)]
-    words = ((kind, each.split()) for kind, each in _WORDS)
-    return next((kind for kind, those in words if any(_holds(name, those) for name in names)), PhaseKind.OTHER)
-
-
-@functools.lru_cache(1 << 14)
-def kind_named(function: str, file: str) -> PhaseKind:
-    """Return the kind of phase that a function is by its name (`Env.step`) and its package; OTHER for most."""
-    name = function.rpartition(".")[2]
-    if name in _STARTS and in_package(file, _LOADER):
-        return PhaseKind.LOADER
-    for kind, package in _PACKAGES:
-        if in_package(file, package):
-            return kind
-    if in_package(file, "torch"):
-        return PhaseKind.OTHER
-    if name in ("step", "reset") and _ENVIRONMENT.search(function):
-        return PhaseKind.ROLLOUT
-    return next((kind for kind, words in _WORDS if _holds(name.lower(), words.split())), PhaseKind.OTHER)
-
-
-def _holds(name: str, words: Sequence[str]) -> bool:
-    return any(f"_{word}_" in f"_{name}_" for word in words)
 
 
 def name_of(code: CodeType) -> str:

@@ -129,7 +129,8 @@ def _part(phase: RunPhase) -> str:
 
 def _inside(analysis: Analysis) -> str:
     """Return which part of each step is another phase: `in each step, generation takes 72% (grpo.py:12)`."""
-    parts = [f"{p.kind.value} takes {_share(p.share)} ({p.place})" for p in inner_phases(analysis.host_time.sampled)]
+    phases = inner_phases(analysis.host_time.sampled)
+    parts = [f"{kind.value} takes {_share(share)} ({place})" for kind, share, place in phases]
     return f"in each step, {', '.join(parts)}" if parts else ""
 
 

@@ -15,7 +15,7 @@ GENERATE = "/venv/lib/python3.12/site-packages/transformers/generation/utils.py:
 def inside(*stack: str, count: int = 60) -> list[tuple[PhaseKind, float, str]]:
     """The phases of a step whose other part is a backward pass."""
     phases = inner_phases(sampled({stack: count, (MAIN, TRAINER, BACKWARD): 100 - count}))
-    return [(phase.kind, round(phase.share, 2), phase.place) for phase in phases]
+    return [(kind, round(share, 2), place) for kind, share, place in phases]
 
 
 def test_a_generation_in_each_step_is_a_phase() -> None:
@@ -46,9 +46,9 @@ def test_a_name_alone_makes_no_phase(stack: tuple[str, ...], count: int) -> None
 
 def test_a_step_in_a_function_of_such_a_name_is_training() -> None:
     """A rollout runs no backward pass."""
-    assert inner_phases(sampled({(MAIN, "/home/me/t.py:explore:5", BACKWARD): 60, (MAIN, TRAINER): 40})) == ()
+    assert inner_phases(sampled({(MAIN, "/home/me/t.py:explore:5", BACKWARD): 60, (MAIN, TRAINER): 40})) == []
 
 
 def test_nothing_is_told_without_samples() -> None:
     """Another profiler's recording has none."""
-    assert inner_phases(None) == ()
+    assert inner_phases(None) == []

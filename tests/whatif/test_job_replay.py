@@ -193,3 +193,14 @@ def test_a_rank_that_does_not_wait_goes_on_when_its_own_part_is_done() -> None:
     waiting = msgspec.structs.replace(eager, waits=(True, True))
     held = msgspec.structs.replace(job, collectives={(0, 0): waiting, (1, 0): waiting})
     assert period(job, AS_RECORDED) <= period(held, AS_RECORDED)
+
+
+def test_a_jobs_gain_is_that_of_the_fix() -> None:
+    """The host waits, and then works for 1,000 ns: with the wait go 10 ns, with its fix 610."""
+    wait = WaitNode(0, 0.0, (0,), -1, 0, 10.0, 0.0, 0.0, 0.0, fix=(600.0, 0.0, -1, 0.0))
+    programs = (RankProgram(0, 0.0, 0.0, (wait, RunNode(0, 1000.0, 0, ()))),)
+    graph = RankGraph(
+        programs=programs, threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0
+    )
+    taken = [period(Job((each,), {}), AS_RECORDED, {0: frozenset({0})}) for each in (graph, graph.fixed())]
+    assert (period(Job((graph,), {}), AS_RECORDED), *taken) == (1010.0, 1000.0, 400.0)
