@@ -38,8 +38,11 @@ def sureness_of(
     timed = f"±{doubt:.0%} over {timed_steps.count(analysis)} timed steps"
     if doubt >= 1.0:
         return "no", f"Of the line, yes; of any gain: {timed}." if hottest else f"{timed}."
-    if (changes and changes[0].gain is None) or (analysis.step.recoverable_us is None and real(analysis.findings)):
+    unexplained = analysis.step.recoverable_us is None and real(analysis.findings)
+    if (changes and changes[0].gain is None) or (unexplained and not changes):
         return "no", "No gain could be projected."
+    if unexplained:
+        return "partly", "By samples of steps without the profiler; the recorded steps took less time."
     if changes and (changes[0].may or changes[0].gain_low <= 0.0):
         return "no", "The range includes 0."
     if reason := next(_doubts(analysis, changes, timed if doubt >= ROUGH else "", step), ""):

@@ -12,7 +12,7 @@ from syncscan.model.projection import Projection
 from syncscan.model.step import BOUND_FROM, Bound, Outlook, ShareBasis, StepSummary
 from syncscan.whatif.calibrate import REFUSED
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.surroundings import NOTABLE, in_percent
+from syncscan.whatif.surroundings import MOSTLY, NOTABLE, in_percent
 
 EXPLAINED = 0.1
 """A replay whose step differs from the measured one by more than this part explains nothing. Of 45 measured cases, the
@@ -69,14 +69,19 @@ def unsettled(step: CalibratedStep) -> str:
     return f"{reason} {_OTHERS}" if calibration.known and apart else reason
 
 
-def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
-    """Return the measured step with the verdict without a replay: none, unless the device was seen to fill it.
+def without_replay(measured: StepSummary, unsettled: str, sampled_input: float = 0.0) -> StepSummary:
+    """Return the measured step with the verdict without a replay: none, unless one thing was seen to fill it.
 
-    The profiler slows the host, not the device, so without it the device is busy no smaller part of the step.
+    The profiler slows the host, not the device, so without it the device is busy no smaller part of the step. Samples
+    without the profiler may tell that most steps wait for their input (`sampled_input` is the part) though the recorded
+    ones had it in time.
     """
     share = measured.device_busy_us / measured.observed_us if measured.observed_us else 0.0
     if share < BOUND_FROM:
-        return replace(measured, reason=unsettled)
+        if sampled_input < MOSTLY:
+            return replace(measured, reason=unsettled)
+        waits = f"By samples without the profiler, the host waits for the DataLoader for {sampled_input:.0%} of a step."
+        return replace(measured, bound=Bound.INPUT, reason=f"{waits} {unsettled}", input_share=sampled_input)
     share = min(1.0, share)
     reason = (
         f"The device is busy {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."

@@ -74,7 +74,7 @@ class CalibratedStep:
         """The step whose findings take nothing along but their waits, if this one's take more."""
         self.replay = calibration.replay
         self.before = steady(self.replay)
-        self.shares = shares_of(self.replay, self.before.period, surroundings.measured)
+        self.shares = shares_of(self.replay, self.before.period, surroundings)
         self.behind = surroundings.behind if self.shares.communication >= NOTABLE else frozenset()
         """Numbers of the findings that wait behind collectives, whose removal is assumed to gain nothing."""
         ranks = Bound.COMMUNICATION if self.shares.waits_for_ranks else None

@@ -48,7 +48,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         return Gains(replace(step, reason=step.reason or NO_LAUNCHES), projector.findings)
     calibrated = projector.calibrated()
     if reason := unsettled(calibrated):
-        return Gains(without_replay(step, reason), projector.findings)
+        return Gains(without_replay(step, reason, projector.surroundings.sampled_input), projector.findings)
     calibrated = calibrated.fixed
     costliest = sorted(projector.findings, key=lambda f: -(f.waited_us + f.idle_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])

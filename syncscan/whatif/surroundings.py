@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from syncscan.facts.loader_samples import loader_samples
 from syncscan.model.finding import Finding
 from syncscan.model.slice_names import is_loader_with_workers
 from syncscan.model.step import BOUND_FROM, StepSummary
@@ -15,7 +16,8 @@ from syncscan.whatif.replay import Replay
 PACED = 0.05
 """Least part of its time that a step must wait for the DataLoader's workers to be paced by them."""
 MOSTLY = 0.5
-"""Part of a finding's waits that collectives alone must fill for it to wait behind collectives."""
+"""Part of a finding's waits that collectives alone must fill for it to wait behind collectives; and of a step that
+samples must find in a DataLoader for it to be what bounds steps that no replay explains."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -23,18 +25,21 @@ class Surroundings(msgspec.Struct, frozen=True):
     """The step as recorded."""
     waits_for_loader: bool = False
     """Whether the DataLoader's workers set the step's pace, independent of its syncs."""
+    sampled_input: float = 0.0
+    """Part of the step in which it waits for a DataLoader, by samples without the profiler; 0 where unknown."""
     behind: frozenset[int] = frozenset()
     """Numbers of the findings that mostly wait behind exposed collectives."""
 
 
 def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSummary) -> Surroundings:
-    paced = loader_waits(trace) > PACED * measured.observed_us * 1e3
+    waits, sampled = loader_waits(trace), loader_samples(trace).share
+    paced = waits > PACED * measured.observed_us * 1e3 or bool(waits and sampled > NOTABLE)
     behind = set[int]()
     for number, finding in enumerate(findings):
         communicated = sum([o.communication_ns for o in finding.occurrences])
         if communicated > max(0, MOSTLY * sum([o.wait_ns for o in finding.occurrences])):
             behind.add(number)
-    return Surroundings(measured, paced, frozenset(behind))
+    return Surroundings(measured, paced, sampled, frozenset(behind))
 
 
 NOTABLE = 0.1
@@ -62,14 +67,19 @@ class Shares(msgspec.Struct, frozen=True):
         return used >= BOUND_FROM or self.communication >= max(self.device, 1.0 - used)
 
 
-def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:
+def shares_of(replay: Replay, period_ns: float, surroundings: Surroundings) -> Shares:
+    """Return how a replayed step's time is spent; its input takes what samples say, if the recorded steps waited less.
+
+    A recorded step that waited longer is replayed so, and its other parts are parts of that.
+    """
     if not period_ns:
         return Shares()
+    measured = surroundings.measured
     device = replay.stretch * 1e3 / period_ns
     return Shares(
         device=min(1.0, measured.device_busy_us * device),
         communication=min(1.0, measured.communication_us * device),
-        input=min(1.0, measured.input_us * replay.scale * 1e3 / period_ns),
+        input=min(1.0, max(surroundings.sampled_input, measured.input_us * replay.scale * 1e3 / period_ns)),
     )
 
 

@@ -130,3 +130,9 @@ def test_no_bound_is_above_what_the_evidence_has(parts):
     habit = found(sampled(*parts), Bound.INPUT)["lock-held"]
     blocked = sum(us for node, us in parts if node is not WAITING)
     assert habit.recoverable_us <= blocked
+
+
+def test_a_loaders_own_threads_are_no_work_that_could_be_moved():
+    """Batches are pinned in a thread of the process, and run while the step waits for them."""
+    assert stopped_by_others(sampled((OWN, 400.0), names=("Thread-1 (_pin_memory_loop)",))) is None
+    assert stopped_by_others(sampled((OWN, 400.0), names=("Thread-1 (_pin_memory_loop)", "a", "b"))) is not None

@@ -17,6 +17,8 @@ from syncscan.model.libraries import in_package
 
 WAITS = "threading.py queue.py selectors.py socket.py ssl.py subprocess.py multiprocessing concurrent asyncio".split()
 """Files and packages of the standard library in which a thread waits of its own accord."""
+_PINS = "_pin_memory_loop"
+"""Function by which Python names a DataLoader's thread."""
 _ENGINE = "_engine_run_backward"
 """torch's function in which the step's thread waits while autograd's thread runs backward."""
 ON_ITS_CORE = 0.1
@@ -40,7 +42,7 @@ class Stopped(msgspec.Struct, frozen=True):
 def stopped_by_others(sampled: SampledHost) -> Stopped | None:
     """Return how long others blocked the step's thread; None if capture didn't measure it or it is unknown."""
     used = sampled.used
-    if used is None or used.delayed_us is None or not sampled.others:
+    if used is None or used.delayed_us is None or not sampled.others or _by_loader(sampled):
         return None
     waiting = max(0.0, used.off_us - used.delayed_us)
     beyond = min(_beyond_chance(sampled, used), waiting)
@@ -55,6 +57,14 @@ def stopped_by_others(sampled: SampledHost) -> Stopped | None:
         most_us=max(likely, max(waiting, sampled.step_us - used.on_us - used.delayed_us) - itself),
         by_phase=by_phase((n.phase, share * us) for us, n in pairs if not _waits(n) or _in_backward(n)),
     )
+
+
+def _by_loader(sampled: SampledHost) -> bool:
+    """Return whether it was mostly a DataLoader's threads that ran meanwhile, whose work can't be moved (its batches
+    are pinned in one: pytorch/examples' `mnist`, where the step waited for its batch).
+    """
+    loader = sum(other.beside_us for other in sampled.others if _PINS in other.name)
+    return 2 * loader > sum(other.beside_us for other in sampled.others)
 
 
 def _beyond_chance(sampled: SampledHost, used: ThreadUse) -> float:
