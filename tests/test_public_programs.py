@@ -16,6 +16,7 @@ from tests.each import each
 
 ROOT = Path(__file__).parent.parent
 PATCHES = ROOT / "benchmarks" / "public" / "patches"
+RECORDED = ROOT / "benchmarks" / "public" / "recorded"
 OLD = "import torch\r\nx = 1\r\n\r\ny = 2\r\nz = 3\r\n"
 
 
@@ -63,6 +64,16 @@ def test_the_change_that_comes_first_is_chosen(trace: str, kind: str, share: flo
     assert (advice["patch"], advice["followed"]) == (kind, True)
     assert advice["projected"][0] > share - 0.05
     assert not measure.advised(analysis, {"loader-no-workers": "c"})["followed"]
+
+
+@each("path", RECORDED.iterdir(), ids=lambda path: path.name.partition(".")[0])
+def test_a_row_says_what_is_said_of_its_recording(path: Path) -> None:
+    """Whatever was said when it was measured; the page tells where that was something else."""
+    name = path.name.partition(".")[0]
+    (line,) = (line for line in table.latest(table.RESULTS) if line["name"] == name)
+    analysis = json.loads(CliRunner().invoke(group, ["analyze", "--format", "json", str(path)]).stdout)
+    says = measure.advised(analysis, measure.programs()[name].patches)
+    assert {key: line[key] for key in says} == says
 
 
 def test_a_result_is_told_by_its_interval() -> None:

@@ -72,17 +72,17 @@ def row(line: Line) -> tuple[str, ...]:
 
 
 def row_of_ten(line: Line) -> tuple[str, ...]:
-    return line["label"], f"{advice(line)}: {projected(line)}", f"{measured(line)} ({verdict(line)})"
+    return line["label"], f"{advice(line).partition(';')[0]}: {projected(line)}", f"{measured(line)} ({verdict(line)})"
 
 
 def ten(lines: list[Line]) -> list[Line]:
     """Choose the five programs that gained most, proven first, and five that gain nothing, the surest first."""
     little = [line for line in lines if (line.get("projected") or [0.0])[0] < NOTHING]
     gained = [line for line in lines if line not in little and likely(line) > NOTHING]
-    nothing = [line for line in little if line.get("projected") and line.get("measured")]
+    nothing = [line for line in little if line.get("measured")]
     return [
         *sorted(gained, key=lambda line: (verdict(line) != "proven", -likely(line)))[:5],
-        *sorted(nothing, key=lambda line: (line["how"] != "prove", line["measured"][2]))[:5],
+        *sorted(nothing, key=lambda line: (verdict(line) != "no gain", line["measured"][2] - line["measured"][1]))[:5],
     ]
 
 

@@ -60,8 +60,9 @@ def stopped_by_others(sampled: SampledHost) -> Stopped | None:
 
 
 def _by_loader(sampled: SampledHost) -> bool:
-    """Return whether it was mostly a DataLoader's threads that ran meanwhile, whose work can't be moved (its batches
-    are pinned in one: pytorch/examples' `mnist`, where the step waited for its batch).
+    """Return whether it was mostly a DataLoader's threads that ran meanwhile, whose work can't be moved.
+
+    It pins batches in a thread, as in pytorch/examples' `mnist`, whose step waited for its batch.
     """
     loader = sum(other.beside_us for other in sampled.others if _PINS in other.name)
     return 2 * loader > sum(other.beside_us for other in sampled.others)
