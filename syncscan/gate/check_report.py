@@ -10,14 +10,14 @@ from pathlib import PurePath
 from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from syncscan.gate.verdict import By, CheckVerdict, Limit, Violation
+from syncscan.gate.verdict import CheckVerdict, Exempt, Violation
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.json_text import Document, about, indented, written
 from syncscan.model.race import Race
 from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong
-from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_race, place_of
+from syncscan.report.flagged import Flagged, FlaggedLine, flagged_race, place_of, place_of_race
 from syncscan.report.phrases import (
     certainty,
     chain,
@@ -61,13 +61,13 @@ def summary(verdict: CheckVerdict, rules_from: str) -> str:
 
 def _violations(verdict: CheckVerdict) -> Iterator[Items]:
     """Yield each limit with its lines, but those that an earlier one lists, and then what to do about each line."""
-    listed: list[tuple[Finding, ...]] = []
+    listed: list[tuple[str, ...]] = []
     for violation in verdict.violations:
-        new = () if violation.findings in listed else violation.findings
+        new = () if violation.findings in listed else verdict.named(violation.findings)
         listed.append(violation.findings)
         below = (
             *_shown(map(_line, new)),
-            *_shown([race.lines for race in violation.races]),
+            *_shown(race.lines for race in verdict.races if race.id in violation.races),
         )
         yield Items((Item(violation.sentence, below, Span("✗", "bad")),))
     todo = (*map(_finding, verdict.guilty[:SHOWN]), *map(_race, verdict.guilty_races[:SHOWN]))
@@ -139,7 +139,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = Fal
             *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
             *(_sync(f, verdict, Severity.LOW) for f in within),
         ),
-        limits=tuple(_limit(v, rules_from) for v in verdict.violations),
+        limits=tuple(_limit(v, verdict, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
         closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
@@ -147,25 +147,20 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = Fal
     )
 
 
-def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
+def _limit(violation: Violation, verdict: CheckVerdict, rules_from: str) -> FlaggedLine:
+    findings = verdict.named(violation.findings)
+    races = [race for race in verdict.races if race.id in violation.races]
     return replace(
         _TEST,
         name=str(violation.limit),
         message=sentences(violation.sentence, f"The limits come from {rules_from}"),
-        place=_place(violation),
+        place=place_of_race(races[0]) if races else place_of(findings[0].source) if findings else None,
         cost=violation.sentence,
         details=(
-            *map(_detail, violation.findings[:MOST_DETAILS]),
-            *(f"{race.lines}: {race.title}; {race.fix}" for race in violation.races[:MOST_DETAILS]),
+            *map(_detail, findings[:MOST_DETAILS]),
+            *(f"{race.lines}: {race.title}; {race.fix}" for race in races[:MOST_DETAILS]),
         ),
     )
-
-
-def _place(violation: Violation) -> FilePosition | None:
-    if violation.races:
-        second = violation.races[0].second
-        return FilePosition(second.file, second.line) if second.file else None
-    return place_of(violation.findings[0].source) if violation.findings else None
 
 
 def _detail(f: Finding) -> str:
@@ -185,60 +180,7 @@ def _sync(f: Finding, verdict: CheckVerdict, severity: Severity) -> FlaggedLine:
     return FlaggedLine(rule=f.rule, severity=severity, title=title, message=message, place=place_of(source))
 
 
-SCHEMA = "syncscan.check/1"
-
-
-class CheckedFinding(Struct, frozen=True):
-    """A finding that a limit counts."""
-
-    id: str
-    rule: str
-    op: str
-    scope: tuple[str, ...]
-    file: str | None
-    line: int | None
-    exact: bool | None
-    per_step: float
-    wait_us: float
-    recoverable_us: float | None
-    once_compiled_us: Annotated[
-        float | None, about("projected: saving if the network is compiled and other syncs are removed")
-    ]
-
-
-class ExemptFinding(CheckedFinding, frozen=True):
-    """A finding that no limit counts, and why."""
-
-    by: By
-    reason: str
-
-
-class ExemptRaceDocument(Struct, frozen=True):
-    """A race that no limit counts, and why."""
-
-    id: str
-    by: By
-    reason: str
-
-
-class LimitDocument(Struct, frozen=True):
-    """The most that a project allows."""
-
-    by: str | None
-    glob: str | None
-    syncs: float | None
-    wait_ms: float | None
-    recoverable: float | None
-    held_up: Annotated[float | None, about("for jobs only")]
-
-
-class ViolationDocument(Struct, frozen=True):
-    """A limit that was exceeded."""
-
-    limit: LimitDocument
-    sentence: str
-    findings: tuple[str, ...]
-    races: tuple[str, ...]
+SCHEMA = "syncscan.check/2"
 
 
 class VerdictDocument(Struct, frozen=True):
@@ -246,12 +188,12 @@ class VerdictDocument(Struct, frozen=True):
 
     path: str
     passed: bool
-    violations: tuple[ViolationDocument, ...]
-    counted: tuple[CheckedFinding, ...]
-    exempt: tuple[ExemptFinding, ...]
+    violations: tuple[Violation, ...]
+    counted: Annotated[tuple[Finding, ...], about("findings that limits count")]
+    exempt: Annotated[tuple[Exempt[Finding], ...], about("findings that no limit counts, and why")]
     notes: tuple[str, ...]
     races: Annotated[tuple[Race, ...], about("races that count toward the limit, for a dry run")]
-    exempt_races: tuple[ExemptRaceDocument, ...]
+    exempt_races: Annotated[tuple[Exempt[Race], ...], about("races that no limit counts, and why")]
 
 
 class CheckDocument(Document, frozen=True):
@@ -269,36 +211,16 @@ def render(verdicts: Sequence[CheckVerdict], rules_from: str) -> str:
         syncscan=__version__,
         passed=all(v.passed for v in verdicts),
         rules_from=rules_from,
-        traces=tuple(_verdict(v) for v in verdicts),
+        traces=tuple(map(_verdict, verdicts)),
     )
     return indented(document) + "\n"
 
 
 def _verdict(verdict: CheckVerdict) -> VerdictDocument:
-    exempt = (ExemptFinding(**asdict(_checked(e.of)), by=e.by, reason=e.reason) for e in verdict.exempt)
     return written(
         VerdictDocument,
         verdict,
-        violations=tuple(_violation(v) for v in verdict.violations),
-        counted=tuple(_checked(f) for f in verdict.counted),
-        exempt=tuple(exempt),
+        counted=tuple(f.without_evidence for f in verdict.counted),
+        exempt=tuple(replace(e, of=e.of.without_evidence) for e in verdict.exempt),
         notes=verdict.all_notes,
-        exempt_races=tuple(ExemptRaceDocument(e.of.id, e.by, e.reason) for e in verdict.exempt_races),
     )
-
-
-def _violation(violation: Violation) -> ViolationDocument:
-    findings = tuple(f.id for f in violation.findings)
-    return ViolationDocument(
-        _limit_document(violation.limit), violation.sentence, findings, tuple(r.id for r in violation.races)
-    )
-
-
-def _limit_document(limit: Limit) -> LimitDocument:
-    return written(LimitDocument, limit, by=limit.by or None, glob=limit.glob or None)
-
-
-def _checked(finding: Finding) -> CheckedFinding:
-    source = finding.source
-    line = {name: getattr(source, name) if source else None for name in ("file", "line", "exact")}
-    return written(CheckedFinding, finding, **line)

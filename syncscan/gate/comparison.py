@@ -148,7 +148,7 @@ def _moved(changes: Sequence[SiteChange], removed: Sequence[Site]) -> Iterator[M
     for change in sorted(longer, key=_rise, reverse=True):
         if change.after and removed and (us := _rise(change) * min(1.0, lost / rises) if rises else 0.0) > LEAST * lost:
             before = change.before.wait_us if change.before else 0.0
-            yield MovedWait(to=change.after, before_us=before, after_us=change.after.wait_us, us=us)
+            yield MovedWait(to=change.after.first, before_us=before, after_us=change.after.wait_us, us=us)
 
 
 def _rise(change: SiteChange) -> float:

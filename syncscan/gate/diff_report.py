@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Annotated
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from syncscan.gate.differences import (
     Diff,
@@ -20,7 +21,7 @@ from syncscan.gate.differences import (
     SiteStatus,
     StepChange,
 )
-from syncscan.model.finding import Phase, Source
+from syncscan.model.finding import Finding
 from syncscan.model.json_text import Document, about, indented, written
 from syncscan.report import svg
 from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong, to_do
@@ -160,9 +161,9 @@ def _moved(moved: MovedWait, diff: Diff) -> str:
     return f"Moved to {_name(moved.to)}: {of}; {now}"
 
 
-def _name(site: Site) -> str:
-    place = places(site.first)
-    return f"{what(site.first)} ({place})" if place else what(site.first)
+def _name(finding: Finding) -> str:
+    place = places(finding)
+    return f"{what(finding)} ({place})" if place else what(finding)
 
 
 def _step(diff: Diff) -> str:
@@ -258,47 +259,21 @@ def _beside(diff: Diff) -> Iterator[str]:
         yield "The measured time includes the new syncs"
 
 
-SCHEMA = "syncscan.diff/1"
+SCHEMA = "syncscan.diff/2"
 
 
-class BeforeAndAfter(Struct, frozen=True):
-    """A time in both states."""
+class StepChangeDocument(StepChange, frozen=True, kw_only=True):
+    """Change of the step's time; pairs are before and after."""
 
-    before: float | None
-    after: float | None
-
-
-class StepChangeDocument(Struct, frozen=True):
-    """Change of the step time."""
-
-    before_us: float | None
-    after_us: float | None
-    saving_us: float | None
-    margin_us: Annotated[float | None, about("half-width of the 95 % interval")]
+    saving_us: float
     distinguishable: Annotated[bool, about("whether the change is distinguishable from noise")]
-    unprofiled: Annotated[bool, about("whether both times are unprofiled")]
-    device_busy_us: BeforeAndAfter
-    run_ahead_us: Annotated[BeforeAndAfter | None, about("how far the host is ahead of the device, median launch")]
-    not_comparable: Annotated[str | None, about("why the two can't be compared")]
-
-
-class MovedDocument(Struct, frozen=True):
-    """A wait that moved to another sync."""
-
-    to: Annotated[str, about("id of the finding that waits instead")]
-    us: Annotated[float, about("part of the wait that moved")]
-    before_us: float
-    after_us: float
 
 
 class SiteDocument(Struct, frozen=True):
-    """The findings at one place."""
+    """The findings at one place; times in µs per step."""
 
-    ids: tuple[str, ...]
-    rules: tuple[str, ...]
+    findings: Annotated[tuple[Finding, ...], about("each once, the one that represents the place first")]
     ranks: Annotated[tuple[int, ...], about("ranks of a job that have it")]
-    source: Source | None
-    called_from: Source | None
     per_step: float
     wait_us: float
     bubble_us: float
@@ -312,16 +287,11 @@ class ChangeDocument(Struct, frozen=True):
     """A place that appeared, disappeared or changed."""
 
     change: SiteStatus
-    rule: str
-    op: str
-    scope: tuple[str, ...]
-    phase: Phase
-    intended: bool
-    waits_more_or_less_often: bool
-    waits_longer_or_shorter: bool
-    on_other_ranks: Annotated[bool, about("for jobs only")]
     before: SiteDocument | None
     after: SiteDocument | None
+    how_often: Annotated[bool, about("whether it waits more or less often")]
+    how_long: Annotated[bool, about("whether it waits longer or shorter, by more than noise")]
+    other_ranks: Annotated[bool, about("for jobs only: whether other ranks have it")]
 
 
 class DiffDocument(Document, frozen=True):
@@ -331,8 +301,8 @@ class DiffDocument(Document, frozen=True):
     before: DiffState
     after: DiffState
     step: StepChangeDocument
-    promised: Promise | None
-    moved: tuple[MovedDocument, ...]
+    promise: Promise | None
+    moved: tuple[MovedWait, ...]
     changes: tuple[ChangeDocument, ...]
     habits: tuple[HabitChange, ...]
     notes: tuple[str, ...]
@@ -350,43 +320,16 @@ def document(diff: Diff) -> DiffDocument:
         schema=SCHEMA,
         syncscan=__version__,
         verdict=verdict(diff),
-        step=_step_document(diff.step),
-        promised=diff.promise,
-        moved=tuple(written(MovedDocument, m, to=m.to.first.id) for m in diff.moved),
-        changes=tuple(_change(c) for c in diff.changes),
-    )
-
-
-def _step_document(step: StepChange) -> StepChangeDocument:
-    device = BeforeAndAfter(*step.device_us)
-    ahead = BeforeAndAfter(*step.ahead_us) if step.ahead_us else None
-    return written(
-        StepChangeDocument, step, device_busy_us=device, run_ahead_us=ahead, not_comparable=step.why_not or None
-    )
-
-
-def _change(change: SiteChange) -> ChangeDocument:
-    return written(
-        ChangeDocument,
-        change.site.first,
-        change=change.change,
-        intended=change.site.intended,
-        waits_more_or_less_often=change.how_often,
-        waits_longer_or_shorter=change.how_long,
-        on_other_ranks=change.other_ranks,
-        before=_site(change.before),
-        after=_site(change.after),
+        step=written(StepChangeDocument, diff.step),
+        moved=tuple(replace(m, to=m.to.without_evidence) for m in diff.moved),
+        changes=tuple(written(ChangeDocument, c, before=_site(c.before), after=_site(c.after)) for c in diff.changes),
     )
 
 
 def _site(site: Site | None) -> SiteDocument | None:
     if site is None:
         return None
-    return written(
-        SiteDocument,
-        site,
-        ids=tuple(dict.fromkeys(f.id for f in site.findings)),
-        rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
-        source=site.first.source,
-        called_from=site.first.in_library,
-    )
+    findings: dict[str, Finding] = {}
+    for finding in site.findings:
+        findings.setdefault(finding.id, finding.without_evidence)
+    return written(SiteDocument, site, findings=tuple(findings.values()))

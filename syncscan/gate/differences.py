@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 
 from syncscan.model.finding import Finding
-from syncscan.model.json_text import Range
+from syncscan.model.json_text import Range, about
 
 
 class SiteStatus(str, enum.Enum):
@@ -129,11 +130,11 @@ class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
 class MovedWait(msgspec.Struct, frozen=True, kw_only=True):
     """The wait of removed syncs, at a place where the host now waits longer; µs per step."""
 
-    to: Site
+    to: Finding
+    """The finding that represents that place."""
     before_us: float
     after_us: float
-    us: float
-    """The part of the wait that moved there."""
+    us: Annotated[float, about("part of the wait that moved there")]
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):

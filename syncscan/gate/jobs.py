@@ -129,16 +129,16 @@ class JobState(State):
             return
         if not fleet.matched:
             why = f"{limit}: which rank delays the job is unknown, since no collective of its ranks could be matched"
-            yield Violation(limit=limit, sentence=why, findings=())
+            yield Violation(limit=limit, sentence=why)
             return
-        by_id = {f.id: f for f in selected}
-        behind = [x for x in fleet.lateness if x.cause is LateCause.SYNC and x.finding in by_id]
+        ids = {f.id for f in selected}
+        behind = [x for x in fleet.lateness if x.cause is LateCause.SYNC and x.finding in ids]
         counts = behind if limit.by else fleet.lateness
         part = sum(x.late_us for x in counts) / max(1, len(fleet.steps)) / (fleet.observed_us or 1.0)
         if part > limit.held_up + HAIR:
             worst = max(counts, key=lambda x: x.late_us)
             late = f"the latest ranks delay the job for {part:.2%} of its step, rank {worst.rank} the most"
-            guilty = tuple(by_id[id] for id in dict.fromkeys(x.finding for x in behind))
+            guilty = tuple(dict.fromkeys(x.finding for x in behind))
             sentence = f"{limit}: {late}; the limit is {limit.held_up:.2%}"
             yield Violation(limit=limit, sentence=sentence, findings=guilty)
 

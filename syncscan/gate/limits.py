@@ -77,7 +77,7 @@ def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, to
     sorted_out = sort_out(state.findings, rules, known, comments, today)
     default = (DEFAULT,) if rules.races is None else ()
     why = state.unseen()
-    unseen = (Violation(limit=DEFAULT, sentence=why, findings=()),) if why else ()
+    unseen = (Violation(limit=DEFAULT, sentence=why),) if why else ()
     violations = (v for limit in rules.limits or default for v in _violations(limit, sorted_out.counted, state))
     return CheckVerdict(
         path=state.name,
@@ -189,7 +189,7 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 
 def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Iterator[Violation]:
     selected = tuple(f for f in counted if _within(limit, f))
-    worst = tuple(sorted(selected, key=lambda f: (-(f.recoverable_us or 0.0), -f.waited_us)))
+    worst = tuple(f.id for f in sorted(selected, key=lambda f: (-(f.recoverable_us or 0.0), -f.waited_us)))
     for sentence in _exceeded(limit, selected, state) if selected else ():
         yield Violation(limit=limit, sentence=sentence, findings=worst)
     yield from state.delays(limit, selected)

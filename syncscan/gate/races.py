@@ -74,7 +74,7 @@ def too_many_races(rules: Rules, counted: Sequence[Race]) -> Iterator[Violation]
     if most is not None and len(counted) > most:
         races, are = "race" if len(counted) == 1 else "races", "is" if most == 1 else "are"
         sentence = f"{len(counted)} {races}: results may be wrong, by timing; {most:g} {are} allowed"
-        yield Violation(limit=Limit(), sentence=sentence, findings=(), races=tuple(counted))
+        yield Violation(limit=Limit(), sentence=sentence, races=tuple(race.id for race in counted))
 
 
 def _names(entry: Allowance, race: Race) -> bool:

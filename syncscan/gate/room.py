@@ -9,12 +9,12 @@ ROOM = Room(
     schemas={
         "check": Schema(
             "syncscan.gate.check_report:CheckDocument",
-            2,
+            0,
             "`check --format json`: whether recordings are within the limits.",
         ),
         "diff": Schema(
             "syncscan.gate.diff_report:DiffDocument",
-            4,
+            0,
             "`diff --format json`: what changed between recordings or jobs.",
         ),
         "baseline": Schema("syncscan.gate.baseline:Baseline", 1, "`check --update-baseline`: known syncs and races."),

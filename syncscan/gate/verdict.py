@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -96,8 +97,10 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
     limit: Limit
     sentence: str
-    findings: tuple[Finding, ...]
-    races: tuple[Race, ...] = ()
+    findings: tuple[str, ...] = ()
+    """Their ids, worst first."""
+    races: tuple[str, ...] = ()
+    """Their ids."""
 
 
 class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,9 +138,15 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def guilty(self) -> tuple[Finding, ...]:
         """The findings of all violations, each once."""
-        return tuple({f.id: f for v in self.violations for f in v.findings}.values())
+        return self.named(dict.fromkeys(id for v in self.violations for id in v.findings))
 
     @property
     def guilty_races(self) -> tuple[Race, ...]:
         """The races of all violations."""
-        return tuple(race for v in self.violations for race in v.races)
+        ids = {id for v in self.violations for id in v.races}
+        return tuple(race for race in self.races if race.id in ids)
+
+    def named(self, ids: Iterable[str]) -> tuple[Finding, ...]:
+        """Return the findings with these ids, of those that were checked."""
+        counted = {f.id: f for f in self.counted}
+        return tuple(counted[id] for id in ids)

@@ -148,6 +148,10 @@ def place_of(source: Source | None) -> FilePosition | None:
     return FilePosition(source.file, line(source)) if source else None
 
 
+def place_of_race(race: Race) -> FilePosition | None:
+    return FilePosition(race.second.file, race.second.line) if race.second.file else None
+
+
 def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
     library = f"It happens in {in_library(f)}" if f.in_library else ""
     doubt = "" if f.source is None or f.source.exact else f"The line is uncertain: {certainty(f.source)}"
@@ -185,7 +189,7 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
         severity=Severity.HIGH,
         title=race.title,
         message=message,
-        place=FilePosition(race.second.file, race.second.line) if race.second.file else None,
+        place=place_of_race(race),
         rule_help=f"{race.why} {race.fix}",
         tags=("correctness", "race"),
         summary=f"{race.title}: {message}",

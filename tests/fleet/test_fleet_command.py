@@ -152,7 +152,7 @@ def test_diff_takes_saved_jobs(saved: Path, tmp_path: Path, words: list[str]) ->
     result = run("diff", before, saved, *words, "--fail-on", "new")
     assert result.exit_code == 1
     assert "2 syncs added" in result.stdout
-    assert json.loads(run("diff", before, saved, "--format", "json").stdout)["schema"] == "syncscan.diff/1"
+    assert json.loads(run("diff", before, saved, "--format", "json").stdout)["schema"] == "syncscan.diff/2"
     assert "2 syncs added" in run("diff", before, saved, "--format", "html").stdout
 
 

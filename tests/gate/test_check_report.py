@@ -103,9 +103,9 @@ def test_junit_has_a_failed_test_a_limit() -> None:
 def test_json_follows_its_schema() -> None:
     """Violations name findings by id, and exempt ones have their reason."""
     document = json.loads(check_report.render([failed()], "pyproject.toml"))
-    assert (document["schema"], document["passed"]) == ("syncscan.check/1", False)
+    assert (document["schema"], document["passed"]) == ("syncscan.check/2", False)
     (trace,) = document["traces"]
-    assert [v["limit"]["by"] for v in trace["violations"]] == [None, "scope"]
+    assert [v["limit"]["by"] for v in trace["violations"]] == ["", "scope"]
     assert trace["violations"][0]["findings"] == [trace["counted"][0]["id"]]
 
 

@@ -94,18 +94,18 @@ def test_text_and_markdown_tell_the_same() -> None:
 
 
 def test_json_follows_its_schema() -> None:
-    """Times in µs, each state's site with its ids and line; None where a place isn't there."""
+    """Times in µs, each state's site with its findings as an analysis has them; None where a place isn't there."""
     document = json.loads(diff_report.render(example()))
-    assert document["schema"] == "syncscan.diff/1"
+    assert document["schema"] == "syncscan.diff/2"
     new, removed, same = document["changes"]
     assert [c["change"] for c in (new, removed, same)] == ["new", "gone", "same"]
     assert (new["before"], removed["after"]) == (None, None)
-    assert removed["before"]["source"]["line"] == 20
+    assert removed["before"]["findings"][0]["source"]["line"] == 20
     assert removed["before"]["wait_us"] == pytest.approx(300, rel=0.02)
-    assert document["promised"]["range_us"][0] <= document["promised"]["saving_us"]
+    assert document["promise"]["range_us"][0] <= document["promise"]["saving_us"]
     assert set(document["step"]) == {
-        "before_us", "after_us", "saving_us", "margin_us", "distinguishable", "unprofiled", "device_busy_us",
-        "run_ahead_us", "not_comparable",
+        "before_us", "after_us", "saving_us", "margin_us", "distinguishable", "unprofiled", "device_us",
+        "ahead_us", "why_not",
     }  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     difference = gate.diff([program(ITEM)], [hostile(text)])
     shown = render_text(difference)
     assert not set(shown) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(diff_report.render(difference))["schema"] == "syncscan.diff/1"
+    assert json.loads(diff_report.render(difference))["schema"] == "syncscan.diff/2"
     markdown = render_markdown(difference)
     markdown.encode()
     page = render_page(difference, program(ITEM), hostile(text))

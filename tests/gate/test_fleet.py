@@ -178,4 +178,4 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     markdown = markup.drawn(diff_report.blocks(difference))
     assert "<script" not in "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert not set(render_text(difference)) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(diff_report.render(difference))["schema"] == "syncscan.diff/1"
+    assert json.loads(diff_report.render(difference))["schema"] == "syncscan.diff/2"
