@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -46,52 +47,40 @@ class Draft:
 
     def __init__(self, text: Text) -> None:
         self.text = text
-        self.nodes: dict[ast.AST, Template] = {}
-        self.words: set[ast.AST] = set()
-        """Nodes whose new source is given in words, so that it holds no changes of what is inside of them."""
-        self.before: dict[ast.stmt, list[Line]] = {}
-        self.behind: dict[ast.stmt, list[Line]] = {}
+        self.nodes: dict[ast.AST, Line] = {}
+        """New source of nodes; one that is given in words holds no changes of what is inside of its node."""
+        self.beside: dict[tuple[ast.stmt, bool], list[Line]] = {}
+        """Blocks of lines, each once, in front of a statement (False) or behind it (True)."""
         self.other: list[Edit] = []
 
-    def replace(self, node: ast.AST, template: Template | str) -> None:
+    def replace(self, node: ast.AST, new: Line) -> None:
         """Give a node new source; a second one that differs is a `Clash`."""
-        given_in_words = isinstance(template, str)
-        if isinstance(template, str):
-            words = template
-            template = lambda render: words  # noqa: E731
-        if node in self.nodes and self._source(self.nodes[node]) != self._source(template):
+        if self._source(self.nodes.setdefault(node, new)) != self._source(new):
             raise Clash
-        self.nodes[node] = template
-        if given_in_words:
-            self.words.add(node)
 
-    def _source(self, template: Line) -> str:
-        return template if isinstance(template, str) else template(self.text.code)
+    def _source(self, line: Line) -> str:
+        return line if isinstance(line, str) else line(self.text.code)
 
-    def put_before(self, statement: ast.stmt, *lines: Line) -> None:
+    def put_before(self, statement: ast.stmt, *lines: Line, behind: bool = False) -> None:
         """Put blocks of lines in front of a statement, with its indentation, each block once."""
-        self._put_in(self.before.setdefault(statement, []), lines)
+        known = self.beside.setdefault((statement, behind), [])
+        words = [self._source(line) for line in known]
+        known += [line for line in lines if self._source(line) not in words]
 
     def put_behind(self, statement: ast.stmt, *lines: Line) -> None:
         """Put blocks of lines behind a statement, with its indentation, each block once."""
-        self._put_in(self.behind.setdefault(statement, []), lines)
-
-    def _put_in(self, known: list[Line], lines: Iterable[Line]) -> None:
-        words = [self._source(line) for line in known]
-        known += [line for line in lines if self._source(line) not in words]
+        self.put_before(statement, *lines, behind=True)
 
     def merge(self, other: Draft) -> None:
         """Take over another draft's changes; a `Clash` where both change a node differently, or one a part of it."""
         for outer, inner in ((self, other), (other, self)):
-            if any(_holds(self.text, o, n) for o in outer.words for n in inner.nodes if n not in outer.nodes):
+            words = [node for node, new in outer.nodes.items() if isinstance(new, str)]
+            if any(_holds(self.text, o, n) for o in words for n in inner.nodes if n not in outer.nodes):
                 raise Clash
-        for node, template in other.nodes.items():
-            self.replace(node, template)
-        self.words |= other.words
-        for statement, lines in other.before.items():
-            self.put_before(statement, *lines)
-        for statement, lines in other.behind.items():
-            self.put_behind(statement, *lines)
+        for node, new in other.nodes.items():
+            self.replace(node, new)
+        for (statement, behind), lines in other.beside.items():
+            self.put_before(statement, *lines, behind=behind)
         self.other += [edit for edit in other.other if edit not in self.other]
 
     def copy(self) -> Draft:
@@ -108,23 +97,22 @@ class Draft:
 
     def render(self, node: ast.AST, with_own: bool = True) -> str:
         """Return the new source of a node: what replaces it, or its source with its parts' changes."""
-        if with_own and node in self.nodes:
-            return self.nodes[node](lambda part: self.render(part, part is not node))
+        new = self.nodes.get(node) if with_own else None
+        if new is not None:
+            return new if isinstance(new, str) else new(lambda part: self.render(part, part is not node))
         begin, _ = self.text.span(node)
-        return _applied(self.text.code(node), (_moved(edit, -begin) for edit in self._inside(node)))
+        inside = self._outermost([n for n in self.nodes if n is not node and _holds(self.text, node, n)])
+        return _applied(self.text.code(node), (_moved(edit, -begin) for edit in inside))
 
     def edits(self) -> list[Edit]:
         """Return all changes as spans, in their order; a `Clash` where two overlap."""
-        nodes = [n for n in self.nodes if not any(_holds(self.text, o, n) for o in self.nodes if o is not n)]
-        spans = [Edit(*self.text.span(node), 0, self.render(node)) for node in nodes]
-        spans += [self._put(statement, lines, behind=False) for statement, lines in self.before.items()]
-        spans += [self._put(statement, lines, behind=True) for statement, lines in self.behind.items()]
-        return checked([*spans, *self.other])
+        beside = [self._put(statement, lines, behind=behind) for (statement, behind), lines in self.beside.items()]
+        return checked([*self._outermost(self.nodes), *beside, *self.other])
 
-    def _inside(self, node: ast.AST) -> list[Edit]:
-        inner = [n for n in self.nodes if n is not node and _holds(self.text, node, n)]
-        outermost = [n for n in inner if not any(_holds(self.text, o, n) for o in inner if o is not n)]
-        return [Edit(*self.text.span(n), 0, self.render(n)) for n in outermost]
+    def _outermost(self, nodes: Collection[ast.AST]) -> list[Edit]:
+        """Return the edits of nodes that no other one of them holds."""
+        outer = [n for n in nodes if not any(_holds(self.text, o, n) for o in nodes if o is not n)]
+        return [Edit(*self.text.span(n), 0, self.render(n)) for n in outer]
 
     def _put(self, statement: ast.stmt, lines: Sequence[Line], *, behind: bool) -> Edit:
         text, end_of_line = self.text, self.text.line_end
@@ -132,7 +120,7 @@ class Draft:
             raise Clash  # beside it on its line stands what would run in another order, or under no condition any more
         number = (statement.end_lineno or statement.lineno) + 1 if behind else first_line(statement)
         indent = text.indent(statement)
-        words = [line if isinstance(line, str) else line(self.render) for line in lines]
+        words = (line if isinstance(line, str) else line(self.render) for line in lines)
         rows = [row for block in words for row in block.split("\n")]
         block = "".join(f"{indent}{row}{end_of_line}" for row in rows)
         order = -len(indent) if behind else 1
@@ -180,39 +168,26 @@ def _holds(text: Text, outer: ast.AST, inner: ast.AST) -> bool:
     return a[0] <= b[0] and b[1] <= a[1] and a != b
 
 
-def moved_lines(text: Text, edits: Sequence[Edit], new: str) -> list[int]:
-    """Return for each line of the new text the line that it was, or the one that it was put in front of."""
-    result: list[int] = []
-    fresh = Text(text.path, new)
-    shift, at = 0, 0
-    ordered = sorted(edits)
-    for start in fresh.starts:
-        while at < len(ordered) and ordered[at].begin + shift + len(ordered[at].text) <= start:
-            shift += len(ordered[at].text) - (ordered[at].end - ordered[at].begin)
-            at += 1
-        if at < len(ordered) and start >= ordered[at].begin + shift:
-            edit = ordered[at]
-            inside = new[edit.begin + shift : start].count("\n")
-            first, last = text.line_of(edit.begin), text.line_of(edit.end)
-            result.append(min(first + inside, last))
-        else:
-            result.append(text.line_of(min(max(start - shift, 0), len(text.text))))
-    return result
+Origin = tuple[int, Edit | None]
+"""The line that a line of the new text was, or that it was put in front of, and the first edit that wrote in it."""
 
 
-def written_lines(text: Text, edits: Iterable[Edit], new: str) -> dict[int, Edit]:
-    """Return the lines of the new text that edits have written to, with the edit."""
-    fresh = Text(text.path, new)
-    lines: dict[int, Edit] = {}
-    shift = 0
+def origins(text: Text, edits: Iterable[Edit], new: str) -> list[Origin]:
+    """Return where each line of the new text comes from."""
+    starts, spans, shift = Text(text.path, new).starts, [], 0
     for edit in sorted(edits):
-        begin = edit.begin + shift
-        end = begin + len(edit.text)
-        if edit.text:
-            for line in range(fresh.line_of(begin), fresh.line_of(max(begin, end - 1)) + 1):
-                lines.setdefault(line, edit)
+        spans.append((edit.begin + shift, edit.begin + shift + len(edit.text), edit))
         shift += len(edit.text) - (edit.end - edit.begin)
-    return lines
+    result: list[Origin] = []
+    for start, end in pairwise([*starts, len(new) + 1]):
+        by = next((edit for first, last, edit in spans if first < min(last, end) and last > start), None)
+        if by is not None and (first := next(first for first, _, edit in spans if edit is by)) <= start:
+            line = min(text.line_of(by.begin) + new[first:start].count("\n"), text.line_of(by.end))
+        else:
+            shift = sum(len(edit.text) - (edit.end - edit.begin) for _, last, edit in spans if last <= start)
+            line = text.line_of(min(max(start - shift, 0), len(text.text)))
+        result.append((line, by))
+    return result
 
 
 def statement_lines(new: str) -> set[int]:

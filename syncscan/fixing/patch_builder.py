@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.errors import ProgramFailed
-from syncscan.fixing.edits import applied, change, moved_lines, span, unified
+from syncscan.fixing.edits import applied, change, origins, span, unified
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.patch_entries import NOT_VERIFIED, PatchEntries, runs_once
 from syncscan.fixing.printed_lines import TOLERANCE, several
@@ -22,6 +22,7 @@ from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import Text, names_apple, read, shown_path, source_numbers
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
+from syncscan.model.json_text import written
 from syncscan.model.view import matches
 
 PASSES = 3
@@ -274,7 +275,7 @@ class PatchBuilder:
         for path, edits in passed.edits.items():
             text = self._texts[path]
             new = applied(text.text, edits)
-            self._lines[path] = [self._was(path, line) for line in moved_lines(text, edits, new)]
+            self._lines[path] = [self._was(path, line) for line, _ in origins(text, edits, new)]
             self._texts[path] = msgspec.structs.replace(text, text=new)
         return passed.run
 
@@ -291,19 +292,14 @@ class PatchBuilder:
             if proposal.setting:
                 self._entries.settings[path, begin].append(proposal.setting)
             self._entries.fixes.append(
-                Fix(
+                written(
+                    Fix,
+                    proposal,
                     file=shown_path(path),
                     line=begin,
                     end_line=end,
-                    rule=proposal.rule,
-                    rewrite=proposal.rewrite,
-                    title=proposal.title,
-                    change=proposal.change,
-                    safety=proposal.safety,
-                    why=proposal.why,
                     verified=how == VERIFIED,
                     how=how,
-                    waits=proposal.waits,
                     applied=applied,
                     changes=changes,
                     gain=self._options.gains.get((path, begin)),

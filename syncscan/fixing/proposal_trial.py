@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.fixing.edits import Clash, Draft, Edit, applied, moved_lines, span, statement_lines, written_lines
+from syncscan.fixing.edits import Clash, Draft, Edit, Origin, applied, origins, span, statement_lines
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.printed_lines import MOST, TOLERANCE, SteadyLines, several
 from syncscan.fixing.program_file import File
@@ -190,8 +190,9 @@ class ProposalTrial:
             except SyntaxError as error:
                 return f"the patched file isn't valid Python: {error.msg}"
         run = self._runs.run(self._job(texts))
-        why = self._reference.differs(run) or self._waits(wanted, edits, texts, run)
-        return why or Passed(run, wanted, edits, self._not_run(wanted, edits, texts, run))
+        lines = {path: origins(self._files[path].text, ours, texts[path]) for path, ours in edits.items()}
+        why = self._reference.differs(run) or self._waits(wanted, lines, run)
+        return why or Passed(run, wanted, edits, _not_run(wanted, lines, texts, run))
 
     def _edits(self, wanted: Iterable[tuple[str, Proposal]]) -> dict[str, list[Edit]]:
         drafts: dict[str, Draft] = {}
@@ -201,19 +202,18 @@ class ProposalTrial:
             import_torch(self._files[path], draft)
         return {path: draft.edits() for path, draft in drafts.items()}
 
-    def _waits(self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult) -> str:
+    def _waits(self, wanted: Wanted, lines: dict[str, list[Origin]], run: RunResult) -> str:
         """Return why the waits of a run fail the trial: one is left, or a new one came in."""
-        origins = {p: moved_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
-        written = {p: written_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
         after: dict[tuple[str, int], int] = {}
         added = 0
         shown = {(p, line) for p, one in wanted for node in one.reads for line in _lines(node)}
         for (file, line), count in waits_of(run).items():
-            lines = origins.get(file)
-            key = (file, line) if lines is None or not 0 < line <= len(lines) else (file, lines[line - 1])
+            known = 0 < line <= len(lines.get(file, ()))
+            was, edit = lines[file][line - 1] if known else (line, None)
+            key = file, was
             if key in shown:
                 added += max(0, count - self._before[key])
-            elif lines is not None and (edit := written[file].get(line)) and (_inserts(edit) or not self._before[key]):
+            elif edit and (_inserts(edit) or not self._before[key]):
                 added += count
             else:
                 after[key] = after.get(key, 0) + count
@@ -241,19 +241,17 @@ class ProposalTrial:
                 return f"line {begin} still waits, {several(now, 'time')}"
         return ""
 
-    def _not_run(
-        self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult
-    ) -> dict[int, str]:
-        result: dict[int, str] = {}
-        for path, text in texts.items():
-            ran, lines = set(run.lines.get(path, [])), Text(path, text).lines
-            written = written_lines(self._files[path].text, edits[path], text)
-            missing = sorted(line for line in statement_lines(text) & set(written) if line not in ran)
-            for number, (file, proposal) in enumerate(wanted):
-                own = [line for line in missing if file == path and _is_of(written[line], proposal)]
-                if own:
-                    result[number] = lines[own[0] - 1].strip()
-        return result
+
+def _not_run(wanted: Wanted, lines: dict[str, list[Origin]], texts: dict[str, str], run: RunResult) -> dict[int, str]:
+    result: dict[int, str] = {}
+    for path, text in texts.items():
+        missing = sorted(statement_lines(text) - set(run.lines.get(path, [])))
+        written = [(line, edit) for line in missing if (edit := lines[path][line - 1][1])]
+        for number, (file, proposal) in enumerate(wanted):
+            own = [line for line, edit in written if file == path and _is_of(edit, proposal)]
+            if own:
+                result[number] = Text(path, text).lines[own[0] - 1].strip()
+    return result
 
 
 def _inserts(edit: Edit) -> bool:
@@ -304,4 +302,5 @@ def together(wanted: Wanted) -> list[Wanted]:
 
 
 def _places(proposal: Proposal) -> set[ast.AST]:
-    return {*proposal.draft.nodes, *proposal.draft.before} - {proposal.node}
+    before = {statement for statement, behind in proposal.draft.beside if not behind}
+    return {*proposal.draft.nodes, *before} - {proposal.node}

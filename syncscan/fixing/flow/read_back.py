@@ -15,9 +15,6 @@ from syncscan.source.tree import Loop
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
-    from syncscan.fixing.program_file import File
-if TYPE_CHECKING:
-    from syncscan.fixing.flow.number_walk import NumberWalk
 
 
 def write(walk: NumberWalk, origin: Origin, home: Loop) -> None:
@@ -274,8 +271,9 @@ def _waits_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:
     if file.function_of(clock) is not file.function_of(origin.node):
         return False
     read, until = (file.text.span(node)[0] for node in (origin.node, clock))
-    behind = [s for s in file.before(clock) if s in walk.draft.behind or s in walk.draft.before]
-    around = [s for s in (clock, *file.ancestors(clock)) if s in walk.draft.before]
+    beside = walk.draft.beside
+    behind = [s for s in file.before(clock) if (s, True) in beside or (s, False) in beside]
+    around = [s for s in (clock, *file.ancestors(clock)) if (s, False) in beside]
     inside = (s for s in (*behind, *around) if origin.home is None or file.within(s, origin.home))
     if any(not file.text.span(s)[0] < read < until for s in inside):
         return True

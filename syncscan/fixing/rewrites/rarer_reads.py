@@ -139,7 +139,7 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
 
 def _is_never_read(way: NumberWalk) -> bool:
     """Return whether only tensors take the number, so that the host doesn't read it at all."""
-    return not way.draft.before and not way.draft.behind and not way.shown
+    return not way.draft.beside and not way.shown
 
 
 def _when(file: File, site: NumberRead, way: Stuck) -> str:
