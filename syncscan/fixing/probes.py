@@ -12,19 +12,14 @@ import ctypes
 import importlib
 import types
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
 
-SEEN, BEGIN, INSIDE, MARK, MARKED = (
-    "_syncscan_seen_",
-    "_syncscan_begin_",
-    "_syncscan_inside_",
-    "_syncscan_mark_",
-    "_syncscan_marked_",
-)
+SEEN, BEGIN, INSIDE, COUNTED = "_syncscan_seen_", "_syncscan_begin_", "_syncscan_inside_", "_syncscan_counted_"
 """Names of the recorder's functions among the builtins."""
 _VALUES = (
     ast.Name,
@@ -78,7 +73,7 @@ class _Prober:
                 setattr(node, field, *self._probed(value))
 
     def _probed(self, node: Any) -> list[Any]:
-        """Return a node with probes inside and around it; a statement may become several."""
+        """Return a node with probes inside and around it, in a list."""
         if not isinstance(node, ast.AST):
             return [node]
         self.with_probes_inside(node)
@@ -92,16 +87,10 @@ class _Prober:
             case ast.For() | ast.While() if not _yields(node):
                 return [_within([node], self._numbers[node], node)]
             case ast.Assign(targets=targets) if any(isinstance(target, ast.Subscript) for target in targets):
-                return self._marked(node)
+                return [_within([node], self._numbers[node], node, COUNTED)]  # as its target can wait by itself
             case ast.AugAssign(target=ast.Subscript()) | ast.AnnAssign(target=ast.Subscript()):
-                return self._marked(node)
+                return [_within([node], self._numbers[node], node, COUNTED)]
         return [node]
-
-    def _marked(self, node: ast.stmt) -> list[ast.stmt]:
-        """Return a statement between two marks, as its target can wait by itself."""
-        number = _place(self._numbers[node])
-        begin, end = (ast.Expr(ast.Call(ast.Name(name, ast.Load()), [number], [])) for name in (MARK, MARKED))
-        return [ast.copy_location(begin, node), node, ast.copy_location(end, node)]
 
 
 def _has_no_value(node: ast.AST, field: str, part: ast.AST) -> bool:
@@ -128,8 +117,8 @@ def _wrap(node: ast.expr, number: tuple[int, int]) -> ast.expr:
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
-def _within(body: list[ast.stmt], number: tuple[int, int], at: ast.stmt) -> ast.stmt:
-    context = ast.Call(ast.Name(INSIDE, ast.Load()), [_place(number)], [])
+def _within(body: list[ast.stmt], number: tuple[int, int], at: ast.stmt, name: str = INSIDE) -> ast.stmt:
+    context = ast.Call(ast.Name(name, ast.Load()), [_place(number)], [])
     block = ast.With([ast.withitem(context)], body)
     place = ast.copy_location(block, at)
     return ast.fix_missing_locations(place)
@@ -178,17 +167,10 @@ class ProbeRecorder:
         self._inside: dict[Place, set[Place]] = {}
         self._running: list[tuple[Place, int]] = []
         """Number and entry of each loop and function that runs, outermost first."""
-        self._began: list[int] = []
 
     def install(self) -> None:
         """Put the functions that probes call among the builtins."""
-        functions = {
-            SEEN: self.saw,
-            BEGIN: self._waits,
-            INSIDE: self.inside,
-            MARK: self._mark,
-            MARKED: self._marked,
-        }
+        functions = {SEEN: self.saw, BEGIN: self._waits, INSIDE: self.inside, COUNTED: self._counted}
         for name, function in functions.items():
             setattr(builtins, name, function)
 
@@ -234,11 +216,10 @@ class ProbeRecorder:
         self._inside.setdefault(number, set()).update(block for block, _ in self._running)
         return entered.count
 
-    def _mark(self, number: Place) -> None:
-        self._began.append(self._waits())
-
-    def _marked(self, number: Place) -> None:
-        before = self._began.pop() if self._began else self._waits()
+    @contextmanager
+    def _counted(self, number: Place) -> Iterator[None]:
+        before = self._waits()
+        yield
         seen = self._seen.setdefault(number, Observations())
         seen.count += 1
         seen.waits += self._waits() - before

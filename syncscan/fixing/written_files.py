@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import gzip
+import hashlib
 import importlib
 import io
 import json
+import mmap
 import re
 import zipfile
 import zlib
@@ -108,11 +109,20 @@ def _flat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
         yield place, f"empty {type(value).__name__}"
 
 
+LARGEST = 1 << 29
+"""Bytes of a file whose values are compared; a larger one has to have the same bytes."""
+
+
 def content(path: Path) -> bytes:
-    """Return what stands for a file: its bytes, or where a link leads."""
+    """Return what stands for a file: its bytes or, where it is large, their digest; of a link, where it leads."""
     if path.is_symlink():
         return b"-> " + str(path.readlink()).encode(errors="surrogateescape")
-    return path.read_bytes() if path.is_file() else b""
+    if not path.is_file():
+        return b""
+    if path.stat().st_size <= LARGEST:
+        return path.read_bytes()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return b"\0" + hashlib.sha256(data).digest()
 
 
 OF_ALL = 10.0
@@ -200,8 +210,6 @@ def _is_result(value: Any, constants: Container[float]) -> bool:
 
 Written = Mapping[str, str | None]
 """By the path that a program used: the file that a run left there; None where it removed the user's."""
-LARGEST = 1 << 29
-"""Bytes of a file whose values are compared; a larger one has to have the same bytes."""
 _COUNTERS = re.compile(r"[0-9a-f]{8,}|\d+")
 """Parts of names in which one file of two runs may differ: times, process ids, random words."""
 
@@ -247,33 +255,27 @@ class _SteadyFile:
 
     @cached_property
     def _steady(self) -> SteadyLines | SteadyValues:
-        assert self._first is not None
-        first = again = content(Path(self._first))
-        if self._again is not None and not self._is_first(self._again):
-            again = content(Path(self._again))
-        texts = [text_of(data, self._name) for data in (first, again)]
-        if texts[0] is not None and texts[1] is not None:
-            return SteadyLines(texts[0], texts[1])
-        return SteadyValues(leaves(first, self._name), leaves(again, self._name))
+        data = [content(Path(file)) for file in (self._first, self._again) if file is not None]
+        texts = [text for one in data if (text := text_of(one, self._name)) is not None]
+        if len(texts) == len(data):
+            return SteadyLines(texts[0], texts[-1])
+        values = [leaves(one, self._name) for one in data]
+        return SteadyValues(values[0], values[-1])
 
     @property
     def noise(self) -> str:
         """The name, and the lines or values that differ between the two runs; empty where none do."""
-        if (self._first is None) is not (self._again is None):
-            return f"{self._name}, which one of them removes"
-        if self._again is None or self._is_first(self._again):
+        if self._first is None or self._again is None:
+            return f"{self._name}, which one of them removes" if self._first or self._again else ""
+        if content(Path(self._first)) == content(Path(self._again)):
             return ""
-        if self._is_large(self._again):
-            return self._name
         noise = self._steady.noise
         part = "line" if isinstance(self._steady, SteadyLines) else "value"
         return f"{self._name} ({several(len(noise), part)}, such as {noise[0][:MOST]!r})" if noise else ""
 
     def has_results(self, constants: Container[float]) -> bool:
         """Return whether the file holds a number that is the same in both runs, or is one of bytes that are."""
-        if self._first is None or self._again is None:
-            return False
-        return self._is_first(self._again) if self._is_large(self._again) else self._steady.has_results(constants)
+        return self._first is not None and self._again is not None and self._steady.has_results(constants)
 
     def differs(self, left: str | None) -> str:
         """Return how another run's file differs, without the subject; empty where it doesn't."""
@@ -283,29 +285,15 @@ class _SteadyFile:
             return f"doesn't remove {self._name}"
         if left is None:
             return f"removes {self._name}"
-        if self._is_first(left):
-            return ""
-        if self._is_large(left):
-            steady = self._again is not None and self._is_first(self._again)
-            return f"writes other bytes to {self._name}" if steady else ""
         data = content(Path(left))
+        if data == content(Path(self._first)):
+            return ""
         if isinstance(self._steady, SteadyValues):
             why = self._steady.differs(leaves(data, self._name), "writes")
         else:
             text = text_of(data, self._name)
             why = "writes other bytes" if text is None else self._steady.differs(text, "writes")
         return f"{why} in {self._name}" if why else ""
-
-    def _is_first(self, other: str) -> bool:
-        """Return whether another file has the bytes of the first run's."""
-        assert self._first is not None
-        if not (Path(self._first).is_file() and Path(other).is_file()):
-            return content(Path(self._first)) == content(Path(other))
-        return filecmp.cmp(self._first, other, shallow=False)
-
-    def _is_large(self, other: str) -> bool:
-        sizes = (Path(file).lstat().st_size for file in (self._first, other) if file is not None)
-        return max(sizes) > LARGEST
 
 
 def paired(first: Iterable[str], other: Iterable[str]) -> dict[str, str]:

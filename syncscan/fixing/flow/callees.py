@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from syncscan.fixing.program_file import File
-from syncscan.source.code_pattern import called, dotted, parameters
+from syncscan.source.code_pattern import called, dotted, last_name, parameters
 from syncscan.source.tree import Function, Scope, calls_in
 
 NEW = frozenset(
@@ -334,8 +334,7 @@ def _is_inside(file: File, node: ast.expr, loop: ast.AST) -> bool:
 
 def clocks(file: File) -> list[ast.Call]:
     """Return the calls that read a clock themselves, in the order of the text."""
-    names = _CLOCKS | _names_of_clocks(file)
-    return [n for n in file.nodes if isinstance(n, ast.Call) and _is_named(n, names)]
+    return [n for n in file.nodes if isinstance(n, ast.Call) and _is_named(file, n)]
 
 
 def follows_sync(file: File, clock: ast.Call) -> bool:
@@ -359,23 +358,15 @@ def reads_clock(file: File, node: ast.AST) -> bool:
 
 def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
     """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
-    if _is_named(call, _CLOCKS) or _is_named(call, _names_of_clocks(file)):
+    if _is_named(file, call):
         return True
     function = callee(file, call) if depth else None
     return function is not None and any(is_clock(file, call, depth - 1) for call in calls_in(function))
 
 
-def _is_named(call: ast.Call, names: Collection[str]) -> bool:
-    name = called(call)
-    return name in names or "timer" in ast.unparse(call.func).lower()
-
-
-def _names_of_clocks(file: File) -> set[str]:
-    names = set()
-    for node in file.nodes:
-        if isinstance(node, ast.ImportFrom):
-            names |= {alias.asname for alias in node.names if alias.name in _CLOCKS and alias.asname}
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
-            word = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
-            names |= {t.id for t in node.targets if isinstance(t, ast.Name) and word in _CLOCKS}
-    return names
+def _is_named(file: File, call: ast.Call) -> bool:
+    """Return whether a call reads a clock, by its name, or by what an import or assignment gives that name."""
+    stores = file.stores(call.func) if isinstance(call.func, ast.Name) else ()
+    given = [value for store in stores if (value := file.value_given(store)) is not None]
+    names = {called(call), file.full_name(call.func).rpartition(".")[2], *map(last_name, given)}
+    return not names.isdisjoint(_CLOCKS) or "timer" in ast.unparse(call.func).lower()
