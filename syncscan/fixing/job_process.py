@@ -20,6 +20,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import msgspec
+
 from syncscan import api
 from syncscan.capture.main_script import Exit, RunComplete, run_function, run_main
 from syncscan.capture.optimizer_hook import OptimizerCall, OptimizerHook, StepMarks
@@ -34,6 +36,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
 from syncscan.proof.fingerprint import Fingerprinting
+from syncscan.proof.outcome import Fingerprint
 
 OVER = "_syncscan_over_"
 """Name of the question among the builtins."""
@@ -135,7 +138,7 @@ def run(job: ProgramJob) -> RunResult:
         ended = steps.followed(lambda: _run(job, codes, steps))
         _end()
     with _unseen():
-        fingerprint = steps.fingerprint.result()
+        fingerprint = msgspec.convert(steps.fingerprint.result(), Fingerprint)
     pretence.end()
     outcome = RunResult(
         code=ended.code,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from syncscan.fixing.source_text import shown_path
+from syncscan.proof.outcome import Fingerprint
 
 MOST = 200
 """Characters of a message's first line."""
@@ -177,7 +178,7 @@ class RunResult(msgspec.Struct):
     observed: dict[str, Observed] = msgspec.field(default_factory=dict)
     lines: dict[str, list[int]] = msgspec.field(default_factory=dict)
     """Lines that ran, of the files in `covered`."""
-    fingerprint: dict[str, object] = msgspec.field(default_factory=dict)
+    fingerprint: Fingerprint = Fingerprint()
     graph: int = 0
     """Nodes of autograd's graphs that were alive after a step, at most."""
     printed: str = ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
@@ -19,7 +18,7 @@ from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import Text
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.proof import sameness
-from syncscan.proof.outcome import Fingerprint, Same, Tensors
+from syncscan.proof.outcome import Same
 
 GRAPHS = 20
 """Nodes of autograd's graphs that may be alive in addition, beside twice as many as before."""
@@ -45,7 +44,6 @@ class Reference:
         self.errors = SteadyLines(_without_warnings(first.errors), _without_warnings(again.errors))
         self.files = files if files is not None else SteadyFiles({}, {})
         self._constants = constants
-        self._fingerprints = fingerprint(first), fingerprint(again)
 
     @property
     def noise(self) -> list[str]:
@@ -65,7 +63,7 @@ class Reference:
         A result is a loss, a parameter, a returned tensor, or a number that it prints or writes to a file, as long as
         two unchanged runs agree on it. A number that only counts lines is none, nor is one that the source holds.
         """
-        first, again = self._fingerprints
+        first, again = self.first.fingerprint, self.again.fingerprint
         if first.losses or first.end.shapes:
             result = sameness.judge(first, again, again, tolerance=TOLERANCE) if first != again else None
             unknown = result is not None and result.same is Same.UNKNOWN
@@ -95,8 +93,7 @@ class Reference:
         )
 
     def _computes(self, run: RunResult) -> str:
-        first, again = self._fingerprints
-        other = fingerprint(run)
+        first, again, other = self.first.fingerprint, self.again.fingerprint, run.fingerprint
         if first == other or (not first.losses and not first.end.shapes):
             return ""
         result = sameness.judge(first, other, again, tolerance=TOLERANCE)
@@ -131,20 +128,6 @@ def _without_warnings(text: str) -> str:
             skip = False
             result.append(line)
     return "\n".join(result)
-
-
-def fingerprint(run: RunResult) -> Fingerprint:
-    answer: Mapping[str, Any] = run.fingerprint
-    if not answer:
-        nothing = Tensors((), (), ())
-        return Fingerprint((), nothing, nothing, "losses")
-    losses = tuple(_tensors(step) for step in answer["losses"])
-    return Fingerprint(losses, _tensors(answer["begin"]), _tensors(answer["end"]), answer["source"])
-
-
-def _tensors(answer: Mapping[str, Any]) -> Tensors:
-    shapes = tuple(tuple(shape) for shape in answer["shapes"])
-    return Tensors(shapes, tuple(map(tuple, answer["numbers"])), tuple(answer["epsilons"]))
 
 
 def waits_of(run: RunResult) -> Counter[tuple[str, int]]:

@@ -71,9 +71,9 @@ class Tensors(msgspec.Struct, frozen=True):
     `shapes` are the tensors' shapes, `numbers` the sketches, `epsilons` the relative rounding error of each dtype.
     """
 
-    shapes: tuple[tuple[int, ...], ...]
-    numbers: tuple[tuple[float, ...], ...]
-    epsilons: tuple[float, ...]
+    shapes: tuple[tuple[int, ...], ...] = ()
+    numbers: tuple[tuple[float, ...], ...] = ()
+    epsilons: tuple[float, ...] = ()
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
@@ -83,10 +83,10 @@ class Fingerprint(msgspec.Struct, frozen=True):
     parameters before the first step and after the last. `source` says what the losses are.
     """
 
-    losses: tuple[Tensors, ...]
-    begin: Tensors
-    end: Tensors
-    source: str
+    losses: tuple[Tensors, ...] = ()
+    begin: Tensors = Tensors()
+    end: Tensors = Tensors()
+    source: str = "losses"
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from syncscan.fixing.messages import Racing, RunResult, WaitingLine
 from syncscan.fixing.printed_lines import same_line
 from syncscan.fixing.proposal_trial import Reference, waits_of
 from syncscan.fixing.written_files import SteadyFiles
+from syncscan.proof.outcome import Fingerprint
 from tests.each import each
 
 
@@ -106,7 +108,7 @@ def test_other_losses_are_a_difference() -> None:
     def run(value: float) -> RunResult:
         steps = [tensors(value)]
         parts = {"losses": steps, "begin": tensors(1.0), "end": tensors(value), "source": "losses"}
-        return RunResult(fingerprint=parts)
+        return RunResult(fingerprint=msgspec.convert(parts, Fingerprint))
 
     reference = Reference(run(1.0), run(1.0))
     assert reference.differs(run(1.0)) == ""
@@ -168,8 +170,7 @@ def test_a_program_that_differs_from_itself_is_not_compared() -> None:
 
     def run(value: float) -> RunResult:
         loss = {"shapes": [[1]], "numbers": [[value, value]], "epsilons": [1e-7]}
-        nothing: dict[str, object] = {"shapes": [], "numbers": [], "epsilons": []}
-        return RunResult(fingerprint={"losses": [loss], "begin": nothing, "end": nothing, "source": "losses"})
+        return RunResult(fingerprint=msgspec.convert({"losses": [loss]}, Fingerprint))
 
     why = "nothing that it computes could be compared: two runs of the first program differ too much to compare"
     assert Reference(run(1.0), run(1.5)).why_nothing_is_compared == why
