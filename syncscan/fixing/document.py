@@ -12,13 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
-from syncscan.fixing import source_text
 from syncscan.fixing.edits import Clash, Edit, applied, unified
-from syncscan.fixing.source_text import Text
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, Fixed, SourceEdit, Suggested
 from syncscan.model.json_text import Document, about, indented, written
+from syncscan.source.text import Text
+from syncscan.source.text import read as read_source
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.fix/2"
@@ -113,7 +113,7 @@ def _place(source: Source, excerpt: Excerpt | None) -> tuple[str, bool]:
 
 def _text(path: str) -> Text | None:
     try:
-        return source_text.read(path)
+        return read_source(path)
     except (OSError, SyntaxError, UnicodeDecodeError, LookupError):
         return None
 

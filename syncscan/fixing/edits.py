@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import msgspec
 
-from syncscan.fixing.source_text import Text
 from syncscan.model.fix import SourceEdit
 from syncscan.source.code_pattern import filled
+from syncscan.source.text import Text
 
 Render = Callable[[ast.AST], str]
 Template = Callable[[Render], str]

@@ -11,8 +11,8 @@ from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow import callees, memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
-from syncscan.fixing.source_text import Text
 from syncscan.source.code_pattern import filled
+from syncscan.source.text import Text
 from syncscan.source.tree import calls_in
 
 SIMPLE = ast.Expr | ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign

@@ -31,12 +31,12 @@ from syncscan.fixing import probes
 from syncscan.fixing.messages import ProgramJob, Racing, Raised, RunResult, WaitingLine, raised
 from syncscan.fixing.probes import ProbeRecorder
 from syncscan.fixing.reproducible import fix_clock, fix_randomness
-from syncscan.fixing.source_text import read
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
 from syncscan.proof.fingerprint import Fingerprinting
 from syncscan.proof.outcome import Fingerprint
+from syncscan.source.text import read
 
 OVER = "_syncscan_over_"
 """Name of the question among the builtins."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from syncscan.fixing.source_text import shown_path
+from syncscan.fixing.printed_lines import shown_path
 from syncscan.proof.outcome import Fingerprint
 
 MOST = 200

@@ -13,17 +13,17 @@ from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied, change, origins, span, unified
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.patch_entries import NOT_VERIFIED, PatchEntries, runs_once
-from syncscan.fixing.printed_lines import TOLERANCE, several
-from syncscan.fixing.program_file import File
+from syncscan.fixing.printed_lines import TOLERANCE, several, shown_path, source_numbers
+from syncscan.fixing.program_file import File, names_apple
 from syncscan.fixing.proposal import Left, Proposal, by_hand, is_too_long, with_torch
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Reference, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import Text, names_apple, read, shown_path, source_numbers
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.json_text import written
 from syncscan.model.view import matches
+from syncscan.source.text import Text, read
 
 PASSES = 3
 """A fix may clear the way for another one."""

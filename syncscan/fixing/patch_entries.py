@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import WaitingLine
+from syncscan.fixing.printed_lines import shown_path
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left
-from syncscan.fixing.source_text import shown_path
 from syncscan.model.fix import Fix, FixGain, Safety
 from syncscan.rules.pages import FOLDER
 from syncscan.source.tree import Function

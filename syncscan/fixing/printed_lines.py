@@ -5,11 +5,13 @@ Fractions are compared up to rounding, all else exactly.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise, takewhile
+from pathlib import Path
 
 TOLERANCE = 1e-5
 """Relative; what is printed with fewer digits may differ in the last of them by one."""
@@ -208,3 +210,20 @@ def _without_position(bar: str) -> str:
 
 def _parts(text: str) -> Iterator[str]:
     return (part for line in text.splitlines() for part in line.split("\r"))
+
+
+def shown_path(path: str) -> str:
+    """Return a path relative to the working directory if it lies below."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
+
+
+def source_numbers(paths: Iterable[str], arguments: Iterable[str]) -> frozenset[float]:
+    """Return the numbers in a program's readable files, in their strings too, and in its arguments."""
+    texts = list(arguments)
+    for path in paths:
+        with contextlib.suppress(OSError):
+            texts.append(Path(path).read_text(encoding="utf-8", errors="replace"))
+    return frozenset(float(number) for text in texts for number in numbers(text))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor, WaitingLine
-from syncscan.fixing.source_text import Text
+from syncscan.source.text import Text
 from syncscan.source.tree import SourceTree, lines_of
 
 NOTHING = Observations()
@@ -114,3 +116,14 @@ class File(SourceTree):
             return True
         plain = isinstance(call.args[0], ast.Name | ast.Attribute)
         return not plain or "module" in self.types(call.args[0])
+
+
+_APPLE = re.compile(rb"""["']mps(:\d+)?["']|\bmps\b\.|\.mps\b|\baccelerator\.current_accelerator\b""")
+
+
+def names_apple(path: str) -> bool:
+    """Return whether a file names Apple's device, which has no double precision: `mps`, or whatever there is."""
+    try:
+        return _APPLE.search(Path(path).read_bytes()) is not None
+    except OSError:  # the name of code that is in no file
+        return False

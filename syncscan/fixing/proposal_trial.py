@@ -15,10 +15,10 @@ from syncscan.fixing.printed_lines import MOST, TOLERANCE, SteadyLines, several
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal, import_torch
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import Text
 from syncscan.fixing.written_files import SteadyFiles
 from syncscan.proof import sameness
 from syncscan.proof.outcome import Same
+from syncscan.source.text import Text
 
 GRAPHS = 20
 """Nodes of autograd's graphs that may be alive in addition, beside twice as many as before."""

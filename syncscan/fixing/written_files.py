@@ -20,8 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.fixing.printed_lines import MOST, TOLERANCE, SteadyLines, instead, same_line, same_number, several
-from syncscan.fixing.source_text import shown_path
+from syncscan.fixing.printed_lines import (
+    MOST,
+    TOLERANCE,
+    SteadyLines,
+    instead,
+    same_line,
+    same_number,
+    several,
+    shown_path,
+)
 
 Leaves = dict[str, Any]
 """Values that hold no others, by where they are: `["loss"][3]`."""

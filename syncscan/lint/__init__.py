@@ -117,7 +117,7 @@ def _of_file(source: CheckedSource, named: bool, rules: Mapping[str, RuleDoc]) -
     try:
         hits = FileWalk(tree, PATTERNS, ANYWHERE).found()
     except RecursionError:
-        raise Unreadable(f"{source.file} is nested too deeply to analyze.") from None
+        raise Unreadable(f"{source.path} is nested too deeply to analyze.") from None
     return _sort_out(source, hits, rules)
 
 
@@ -149,7 +149,7 @@ def _warning(source: CheckedSource, hit: Hit, site: LintSite, doc: RuleDoc) -> L
     node, around = site.node, site.around
     rare = around.guard or around.place.evaluation or hit.seldom
     cell, line = source.place(node.lineno)
-    column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
+    column = source.offset(node.lineno, node.col_offset) - source.starts[node.lineno - 1]
     code = " ".join(ast.unparse(node).split())
     return LintWarning(
         rule=hit.rule,
@@ -159,7 +159,7 @@ def _warning(source: CheckedSource, hit: Hit, site: LintSite, doc: RuleDoc) -> L
         confidence=hit.confidence,
         scope=around.scope,
         source=WarningSource(
-            file=source.file,
+            file=source.path,
             line=line,
             column=column + 1,
             end_line=line + (node.end_lineno or node.lineno) - node.lineno,

@@ -5,15 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import os
-import re
 import sys
-import tokenize
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 
-import msgspec
+from syncscan.source.text import Text, decoded
 
 MAX_BYTES = 2_000_000
 """Size limit of sources, in bytes; only generated ones are longer."""
@@ -28,22 +24,11 @@ class Unreadable(Exception):
     """A file that can't be linted; its text is the sentence with the reason."""
 
 
-_LINE_ENDS = re.compile("\r\n|\r|\n")
-"""Line ends of Python, without form feeds and the like, which `str.splitlines` also takes."""
-
-
-class CheckedSource(msgspec.Struct, frozen=True, dict=True):
+class CheckedSource(Text, frozen=True, dict=True):
     """The text of one file, with the begins of a notebook's cells."""
 
-    file: str
-    text: str
     cells: tuple[tuple[int, int], ...] = ()
     """First line in `text` and number of each code cell of a notebook."""
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """Lines of `text` as Python counts them."""
-        return _LINE_ENDS.split(self.text)
 
     def place(self, line: int) -> tuple[int | None, int]:
         """Return the cell (in a notebook) and the line within it of a line of `text`."""
@@ -100,8 +85,7 @@ def _bytes_of(file: str) -> bytes:
 def _decode(file: str, data: bytes) -> str:
     """Return the text, decoded by the file's own encoding declaration, or as UTF-8."""
     try:
-        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-        return data.decode(encoding)
+        return decoded(file, data).text
     except (SyntaxError, UnicodeDecodeError, LookupError):
         raise Unreadable(f"{file} is neither UTF-8 nor in the encoding that it declares.") from None
 
@@ -122,7 +106,7 @@ def _notebook(file: str, data: bytes) -> CheckedSource:
         own = text.splitlines()
         magic = bool(own) and own[0].lstrip().startswith("%%")
         lines += ["" if magic or line.lstrip().startswith(("%", "!", "?")) else line for line in own]
-    return CheckedSource(file, "\n".join(lines), tuple(begins))
+    return CheckedSource(file, "\n".join(lines), cells=tuple(begins))
 
 
 def parsed(source: CheckedSource) -> ast.Module:
@@ -132,9 +116,9 @@ def parsed(source: CheckedSource) -> ast.Module:
     except SyntaxError as e:
         cell, line = source.place(e.lineno or 1)
         where = f"line {line}" if cell is None else f"cell {cell}, line {line}"
-        raise Unreadable(f"{source.file}, {where}: {e.msg}; Python {_version()} can't parse it.") from None
+        raise Unreadable(f"{source.path}, {where}: {e.msg}; Python {_version()} can't parse it.") from None
     except (ValueError, RecursionError, MemoryError):
-        raise Unreadable(f"{source.file} contains null bytes, or is nested too deeply to be read.") from None
+        raise Unreadable(f"{source.path} contains null bytes, or is nested too deeply to be read.") from None
 
 
 def _version() -> str:

@@ -316,7 +316,7 @@ def _fixed(path: str, text: str, uri: str) -> tuple[WorkspaceEdit | None, str]:
 
 def _is_saved(path: str, text: str) -> bool:
     """Return whether a file on disk is the text of an editor, which has no byte order mark."""
-    from syncscan.fixing.source_text import read
+    from syncscan.source.text import read
 
     try:
         return read(path).text == text

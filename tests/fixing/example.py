@@ -12,7 +12,7 @@ from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal, Rewrite
 from syncscan.fixing.proposal_trial import compatible, waits_of
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import read
+from syncscan.source.text import read
 
 HEAD = """\
 import torch

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from syncscan.fixing.edits import Clash, Draft
-from syncscan.fixing.source_text import Text
+from syncscan.source.text import Text
 
 
 def _drafts() -> tuple[Draft, Draft, ast.Call]:

@@ -6,7 +6,7 @@ import ast
 
 from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.expressions import with_argument
-from syncscan.fixing.source_text import Text
+from syncscan.source.text import Text
 from tests.each import each
 
 LONG = "0123456789" * 7

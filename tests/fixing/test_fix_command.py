@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.fixing.fix_command import write_files
-from syncscan.fixing.source_text import read
 from syncscan.model.fix import Fixed, Patched
 from syncscan.proof.report import verdict_of
 from syncscan.scratch import sentence
+from syncscan.source.text import read
 from tests.fixing.test_report import AFTER, BEFORE, FILE, FIXED, NOTHING
 from tests.proof.test_report import NOISY, PROOF
 

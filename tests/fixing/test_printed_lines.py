@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from syncscan.fixing.printed_lines import SteadyLines, instead
+from syncscan.fixing.printed_lines import SteadyLines, instead, source_numbers
 from tests.each import each
 
 
@@ -83,3 +85,15 @@ def test_a_counter_is_no_result(text: str, results: bool) -> None:
 
 def test_a_number_that_differs_is_no_result() -> None:
     assert not SteadyLines("mean 0.5", "mean 0.7").has_results()
+
+
+def test_numbers_of_code_strings_and_arguments(tmp_path: Path) -> None:
+    """A number counts however it is written."""
+    file = tmp_path / "train.py"
+    file.write_text('rate = 1e-3\nprint("loss 0.5 after", 20)\n')
+    assert source_numbers([str(file)], ["--epochs", "7"]) == {0.001, 0.5, 20.0, 7.0}
+
+
+def test_a_file_that_cannot_be_read_has_none(tmp_path: Path) -> None:
+    """Code that ran may be in no file."""
+    assert source_numbers([str(tmp_path / "none.py")], []) == frozenset()

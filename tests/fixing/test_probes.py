@@ -9,7 +9,7 @@ import pytest
 from syncscan.fixing.messages import ProgramJob
 from syncscan.fixing.program_file import File
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import Text, read
+from syncscan.source.text import Text, read
 
 ODD = {
     "a sparse tensor": "torch.eye(3).to_sparse().cuda()",

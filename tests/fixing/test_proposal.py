@@ -8,7 +8,7 @@ import pytest
 
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.proposal import Proposal, by_hand, is_too_long
-from syncscan.fixing.source_text import Text
+from syncscan.source.text import Text
 
 
 def proposal(lines: int, places: int = 1, *, shared: bool = False) -> Proposal:

@@ -10,7 +10,7 @@ from syncscan.fixing.flow import callees
 from syncscan.fixing.messages import ProgramJob
 from syncscan.fixing.program_file import File
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import read
+from syncscan.source.text import read
 from tests.each import each
 
 PROGRAM = """\

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
 import tokenize
-from collections.abc import Iterable
+from bisect import bisect_right
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
 import msgspec
 
-from syncscan.fixing.printed_lines import numbers
-
 _LINE_END = re.compile("\r\n|\r|\n")
 """Line ends as Python sees them; `str.splitlines` also splits at form feeds."""
-_APPLE = re.compile(rb"""["']mps(:\d+)?["']|\bmps\b\.|\.mps\b|\baccelerator\.current_accelerator\b""")
 
 
 class Text(msgspec.Struct, frozen=True, dict=True):
     path: str
-    """Absolute."""
+    """Absolute where it was read; for lint as it was named."""
     text: str
     """As it is in the file, line ends too."""
     encoding: str = "utf-8"
@@ -74,8 +70,6 @@ class Text(msgspec.Struct, frozen=True, dict=True):
 
     def line_of(self, offset: int) -> int:
         """Return the number of the line that a character lies in, from 1."""
-        from bisect import bisect_right
-
         return bisect_right(self.starts, offset)
 
     def begins_its_line(self, statement: ast.stmt) -> bool:
@@ -95,33 +89,12 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         return line[: len(line) - len(line.lstrip())]
 
 
-def names_apple(path: str) -> bool:
-    """Return whether a file names Apple's device, which has no double precision: `mps`, or whatever there is."""
-    try:
-        return _APPLE.search(Path(path).read_bytes()) is not None
-    except OSError:  # the name of code that is in no file
-        return False
-
-
 def read(path: str) -> Text:
     """Return a file's text; OSError, SyntaxError, UnicodeDecodeError or LookupError where it has none."""
-    data = Path(path).read_bytes()
+    return decoded(str(Path(path).absolute()), Path(path).read_bytes())
+
+
+def decoded(path: str, data: bytes) -> Text:
+    """Return a file's text in the encoding that it declares, or in UTF-8."""
     encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-    return Text(str(Path(path).absolute()), data.decode(encoding), encoding)
-
-
-def shown_path(path: str) -> str:
-    """Return a path relative to the working directory if it lies below."""
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return path
-
-
-def source_numbers(paths: Iterable[str], arguments: Iterable[str]) -> frozenset[float]:
-    """Return the numbers in a program's readable files, in their strings too, and in its arguments."""
-    texts = list(arguments)
-    for path in paths:
-        with contextlib.suppress(OSError):
-            texts.append(Path(path).read_text(encoding="utf-8", errors="replace"))
-    return frozenset(float(number) for text in texts for number in numbers(text))
+    return Text(path, data.decode(encoding), encoding)
