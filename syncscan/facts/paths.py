@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, distinct, grouped
+from syncscan.model.arrays import Bool, Int32, Int64, blocks, distinct, grouped
 from syncscan.model.slice_names import is_step, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, once, outwards
 
@@ -48,10 +48,17 @@ def innermost_until(track: Int32, end: Int64, least: Int64) -> Int64:
 def _led_outwards(around: Any, rows: Int64, stays: Callable[[Int64, Any], Bool]) -> Int64:
     """Lead each row outwards to the first place where it stays; return rows that need more than `_ROUNDS`.
 
+    `around` is the first place to try for each row, or NONE, and holds the answer afterwards. Rows ascend.
+    """
+    left = [_led(around, rows[some], stays) for some in blocks(len(rows))]
+    return np.concatenate([rows[:0], *left])
+
+
+def _led(around: Any, rows: Int64, stays: Callable[[Int64, Any], Bool]) -> Int64:
+    """Lead some rows outwards, after all before them.
+
     A place where a row doesn't stay is skipped together with all that were skipped for it. In a usual trace each round
     doubles the distance; behind deep nesting it goes up one level.
-
-    `around` is the first place to try for each row, or NONE, and holds the answer afterwards.
     """
     for _ in range(_ROUNDS):
         places = around.take(rows)

@@ -70,11 +70,12 @@ def _calls(trace: Trace) -> Int64:
     A thread that starts nothing only observes.
     """
     s = trace.slices
-    launches = trace.calls_of(trace.device_rows)
-    launches = launches[launches != NONE]
-    waits = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_synchronize))
-    calls = np.union1d(launches, waits)
-    calls = calls[np.isin(s.track[calls], distinct(s.track[launches]))]
+    launches = trace.device_calls[trace.device_calls != NONE]
+    chosen, launching = np.zeros(len(s), np.bool_), np.zeros(len(trace.tracks), np.bool_)
+    chosen[launches] = chosen[trace.where(is_synchronize, *CALLS)] = True
+    launching[s.track[launches]] = True
+    calls = np.flatnonzero(chosen)
+    calls = calls[launching[s.track[calls]]]
     calls = calls[s.track[calls] == program_track(trace, s.track[calls].astype(np.int64))]
     in_order: Int64 = calls[np.argsort(s.ts[calls], kind="stable")]
     return in_order

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.columns import Columns
-from syncscan.load.nsys.database import Database, Lookup, text
+from syncscan.load.nsys.database import Database, text
 from syncscan.load.nsys.global_ids import Processes
-from syncscan.model.arrays import Int32, Int64
+from syncscan.load.nsys.lookup import Lookup
+from syncscan.model.arrays import Int32, Int64, among
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.trace import NONE, Category
 
@@ -126,9 +127,9 @@ class Activities:
             self._add(Category.MEMSET, {"ts": ts, "dur": dur, **self._placed(*work), "name": names, "bytes": size})
 
     def _read_syncs(self) -> None:
-        records, queries = self._event_records(), np.concatenate([np.zeros(0, np.int64), *self._queries])
+        records, queries = self._event_records(), np.sort(np.concatenate([np.zeros(0, np.int64), *self._queries]))
         for portion in self._portions("SYNCHRONIZATION", [*_WORK, "syncType deprecatedSyncType", "eventSyncId"]):
-            waits = ~np.isin(self._processes.correlations(portion[2], portion[5]), queries)
+            waits = ~among(self._processes.correlations(portion[2], portion[5]), queries)
             ts, dur, *work, kind, event = (column[waits] for column in portion)
             values: dict[str, Any] = {"name": self._listed(kind, lambda number: _SYNCS.get(number, "Sync"))}
             if records:
@@ -163,10 +164,10 @@ class Activities:
     def _portions(self, table: str, columns: Sequence[str]) -> Iterator[list[Int64]]:
         """Yield begin, duration and these columns, a global id first, of a table's rows that have usable times."""
         table = table if table in self._database.tables else f"{_CUPTI}{table}"
-        says = columns[0] in self._database.columns_of(table)
-        for portion in self._database.numbers(table, ["start", "end", *columns]):
-            wanted = self._processes.chosen(portion[2]) if says else np.ones(1, np.bool_)
-            yield timed(portion if wanted.all() else portion[:, wanted], self._columns)
+        of, *others = columns
+        for portion in self._database.numbers(table, [of, "start", "end", *others], chosen=self._processes.chosen):
+            ids, begin, end, *values = portion
+            yield timed([begin, end, ids, *values], self._columns)
 
     def _placed(self, process: Int64, device: Int64, stream: Int64, correlation: Int64) -> dict[str, Any]:
         device, stream = _small(device), _small(stream)
@@ -194,12 +195,12 @@ _KIND_OF_COPY = 7
 """Place of a copy's kind among its columns."""
 
 
-def timed(portion: Int64, columns: Columns) -> list[Int64]:
+def timed(portion: Sequence[Int64], columns: Columns) -> list[Int64]:
     """Return begin, duration and further columns of the rows with usable times; the others are counted."""
     begin, end = portion[0], portion[1]
     usable = (begin > -_LONGEST_NS) & (begin < _LONGEST_NS) & (end > -_LONGEST_NS) & (end < _LONGEST_NS) & (end != NONE)
     columns.damage.untimed += int(len(usable) - np.count_nonzero(usable))
-    begin, end, *others = portion if usable.all() else portion[:, usable]
+    begin, end, *others = portion if usable.all() else (column[usable] for column in portion)
     return [begin, np.maximum(end - begin, 0), *others]
 
 

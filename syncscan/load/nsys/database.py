@@ -7,7 +7,7 @@ as `NONE` (Nsight Systems' User Guide, SQLite Schema Reference; exports of schem
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.nsys.table_pages import RowIds, Rows, TablePages, Texts
+from syncscan.load.nsys.table_pages import Chosen, RowIds, Rows, TablePages, Texts
 from syncscan.load.unpack import reason, redacted
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Int64
 from syncscan.model.trace import NONE
 
 ROWS = 1 << 16
@@ -43,7 +43,6 @@ class Database:
 
     def __init__(self, path: str, name: str) -> None:
         self.name, self._damaged = redacted(name), ""
-        self.rows_read = 0
         try:
             self._connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1", uri=True)
             self._connection.execute("PRAGMA trusted_schema = OFF")
@@ -59,6 +58,10 @@ class Database:
             raise self._foreign()
         self._pages = TablePages(path)
         self._listed = cache(self._list_columns)
+
+    @property
+    def rows_read(self) -> int:
+        return self._pages.rows_read
 
     @property
     def damaged(self) -> str:
@@ -92,24 +95,34 @@ class Database:
         rows = list(self._rows(f'PRAGMA table_info("{table}")')) if table in self.tables else []
         return [str(row[1]) for row in rows], frozenset(str(row[1]) for row in rows if row[5])
 
-    def numbers(self, table: str, columns: Sequence[str], pages: int | None = None) -> Iterator[Int64]:
+    def numbers(
+        self, table: str, columns: Sequence[str], pages: int | None = None, chosen: Chosen | None = None
+    ) -> Iterator[Int64]:
         """Yield the numbers of `blocks`, or of about so many pages of the table, here and there."""
-        return (rows.numbers for rows in self.blocks(table, columns, pages=pages))
+        return (rows.numbers for rows in self.blocks(table, columns, pages=pages, chosen=chosen))
 
     def blocks(
-        self, table: str, columns: Sequence[str], text: str = "", part: Part = WHOLE, pages: int | None = None
+        self,
+        table: str,
+        columns: Sequence[str],
+        text: str = "",
+        part: Part = WHOLE,
+        pages: int | None = None,
+        chosen: Chosen | None = None,
     ) -> Iterator[Rows]:
         """Yield the rows of a table some at a time, as one array of integers per column; `NONE` where there is none.
 
         An entry of `columns` lists the names that a column had over time, the first there counts: `demangledName
         shortName`. With the rows come the texts of the column `text`, if the table has it. Another process may read
-        another `part` of a table.
+        another `part` of a table. With `chosen` only rows are read that it marks by the first of `columns`, if the
+        table has that.
         """
         listed, _ = self._listed(table)
         names = [next((name for name in column.split() if name in listed), "") for column in columns]
         present = [name for name in dict.fromkeys(names) if name]
-        for rows in self._stored(table, present, text if text in listed else "", part, pages) if present else ():
-            self.rows_read += rows.numbers.shape[1]
+        chosen = chosen if names[0] else None
+        text = text if text in listed else ""
+        for rows in self._stored(table, present, text, part, pages, chosen) if present else ():
             if present == names:
                 yield rows
             else:
@@ -117,28 +130,35 @@ class Database:
                 every = [rows.numbers[present.index(name)] if name else missing for name in names]
                 yield Rows(np.stack(every), rows.texts)
 
-    def _stored(self, table: str, columns: Sequence[str], text: str, part: Part, pages: int | None) -> Iterator[Rows]:
+    def _stored(
+        self, table: str, columns: Sequence[str], text: str, part: Part, pages: int | None, chosen: Chosen | None
+    ) -> Iterator[Rows]:
         listed, keys = self._listed(table)
         leaves = None if keys.intersection(columns) else self._pages.leaves(self.tables[table])
         if leaves is None:
-            yield from self._by_sql(table, columns, text, "" if part[0] == 0 else "WHERE 0")
+            yield from self._by_sql(table, columns, text, "" if part[0] == 0 else "WHERE 0", chosen)
             return
-        chosen = leaves[round(part[0] * len(leaves)) : round(part[1] * len(leaves))]
-        chosen = chosen[:: max(len(chosen) // pages, 1)] if pages else chosen
-        for rows in self._pages.rows(chosen, list(map(listed.index, columns)), listed.index(text) if text else None):
+        leaves = leaves[round(part[0] * len(leaves)) : round(part[1] * len(leaves))]
+        leaves = leaves[:: max(len(leaves) // pages, 1)] if pages else leaves
+        at, of_text = list(map(listed.index, columns)), listed.index(text) if text else None
+        for rows in self._pages.rows(leaves, at, of_text, chosen):
             if isinstance(rows, RowIds):
-                yield from self._by_sql(table, columns, text, f"WHERE rowid BETWEEN {rows.first} AND {rows.last}")
+                clause = f"WHERE rowid BETWEEN {rows.first} AND {rows.last}"
+                yield from self._by_sql(table, columns, text, clause, chosen)
             else:
                 yield rows
 
-    def _by_sql(self, table: str, columns: Sequence[str], text: str, clause: str) -> Iterator[Rows]:
-        chosen = [f'IFNULL(CAST("{name}" AS INTEGER), {NONE})' for name in columns]
-        chosen += [f'CAST("{text}" AS BLOB)'] if text else []
-        rows = self._rows(f'SELECT {", ".join(chosen)} FROM "{table}" {clause}')
+    def _by_sql(
+        self, table: str, columns: Sequence[str], text: str, clause: str, chosen: Chosen | None
+    ) -> Iterator[Rows]:
+        values = [f'IFNULL(CAST("{name}" AS INTEGER), {NONE})' for name in columns]
+        values += [f'CAST("{text}" AS BLOB)'] if text else []
+        rows = self._rows(f'SELECT {", ".join(values)} FROM "{table}" {clause}')
         while block := list(islice(rows, ROWS)):
-            numbers = list(zip(*block, strict=True))
-            texts = Texts.of(numbers.pop()) if text else None
-            yield Rows(np.array(numbers, np.int64), texts)
+            columns_ = list(zip(*block, strict=True))
+            texts = Texts.of(columns_.pop()) if text else None
+            every = Rows(np.array(columns_, np.int64), texts)
+            yield every if chosen is None else every.select(np.flatnonzero(chosen(every.numbers[0])))
 
     def rows(self, statement: str) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a statement, some at a time."""
@@ -180,35 +200,3 @@ def text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else ""
-
-
-class Lookup:
-    """Looks up numbers for keys of which few occur in millions of rows.
-
-    `find` returns them for keys that weren't there before, one row per number; it is called with the place of each in
-    the keys looked up, too.
-    """
-
-    def __init__(self, find: Callable[[Int64, Int64], Any], width: int = 1) -> None:
-        self._find = find
-        self._keys, self._numbers = np.zeros(0, np.int64), np.zeros((width, 0), np.int64)
-
-    def of(self, keys: Int64) -> Any:
-        """Return the numbers of these keys, one row each."""
-        at, held = self._places(keys)
-        if not held.all():
-            new, first = np.unique(keys[~held], return_index=True)
-            numbers = np.array(self._find(new, np.flatnonzero(~held)[first]), np.int64).reshape(-1, len(new))
-            every = np.append(self._keys, new)
-            order = np.argsort(every, kind="stable")
-            self._keys = every[order]
-            self._numbers = np.concatenate([self._numbers, numbers], axis=1)[:, order]
-            at, _ = self._places(keys)
-        return self._numbers[:, at]
-
-    def _places(self, keys: Int64) -> tuple[Int64, Bool]:
-        if not len(self._keys):
-            return keys[:0], np.zeros(len(keys), np.bool_)
-        at = self._keys.searchsorted(keys)
-        np.minimum(at, len(self._keys) - 1, out=at)
-        return at, self._keys[at] == keys

@@ -7,12 +7,13 @@ host. A process's global id is the same with no thread (User Guide, "Serialized 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from syncscan.load.columns import Columns
-from syncscan.load.nsys.database import Database, Lookup, text
+from syncscan.load.nsys.database import Database, text
+from syncscan.load.nsys.lookup import Lookup
 from syncscan.model.arrays import Bool, Int32, Int64
 from syncscan.model.trace import NONE
 
@@ -40,10 +41,11 @@ class Processes:
         self._number_of = Lookup(lambda processes, _: list(map(self._number, processes.tolist())))
         self._stream_of = Lookup(lambda keys, _: list(map(self._stream, keys.tolist())))
 
-    def chosen(self, ids: Int64) -> Bool:
-        """Return which of these global ids, of threads or processes, belong to the process to read."""
-        wanted: Bool = (ids >> _BITS & _LOW == self._only) if self._only is not None else np.ones(len(ids), np.bool_)
-        return wanted
+    @property
+    def chosen(self) -> Callable[[Int64], Bool] | None:
+        """Tells which global ids, of threads or processes, belong to the process to read; None if all do."""
+        only = self._only
+        return None if only is None else lambda ids: ids >> _BITS & _LOW == only
 
     def threads(self, ids: Int64) -> Int32:
         """Return the track of each of these global thread ids."""

@@ -14,9 +14,10 @@ import numpy as np
 
 from syncscan.load.columns import Columns, Unlinked, empty, is_empty
 from syncscan.load.nsys.activities import timed
-from syncscan.load.nsys.database import WHOLE, Database, Lookup, Part, text
+from syncscan.load.nsys.database import WHOLE, Database, Part, text
 from syncscan.load.nsys.global_ids import Processes
-from syncscan.load.nsys.table_pages import Rows, Texts
+from syncscan.load.nsys.lookup import Lookup, mixed
+from syncscan.load.nsys.table_pages import Bytes, Rows, Texts, windows
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.slice_names import is_backward, is_backward_node, is_op, is_wrapper
 from syncscan.model.trace import NONE, Category
@@ -36,9 +37,11 @@ _NAMED = re.compile(
     r"(?P<name>.*?)(, seq = (?P<seq>\d{1,18}))?(, op_id = \d+)?(, sizes = \[.*\])?(, input_op_ids = \[.*\])?",
     re.DOTALL,
 )
-_SEQ, _ID, _SIZES = (int.from_bytes(begin, "big") for begin in (b", seq = ", b", op_id ", b", sizes "))
+_SEQ, _ID, _SIZES = (np.uint64(int.from_bytes(begin, "little")) for begin in (b", seq = ", b", op_id ", b", sizes "))
 """The first eight bytes of what follows a name."""
-_COLUMNS = ["start", "end", "globalTid", "textId", "eventType", "endGlobalTid", "domainId"]
+_WIDTHS = (64, 512)
+"""Bytes of a text that are searched for its name's end, more only where one is longer."""
+_COLUMNS = ["globalTid", "start", "end", "textId", "eventType", "endGlobalTid", "domainId"]
 _MOST_DIGITS = 18
 _DOMAIN_COLUMN = "external"
 """Column of slices that holds a range's domain until all domains' names are known; exports have no such ids."""
@@ -62,21 +65,19 @@ class Ranges:
             return
         ids_given = "text" in present and self._database.begins_with(TABLE, "instr(text, ', op_id = ')")
         names = _Names(self._columns)
-        for rows in self._database.blocks(TABLE, _COLUMNS, "text", part):
-            self._add(self._chosen(rows), names, ids_given)
+        for rows in self._database.blocks(TABLE, _COLUMNS, "text", part, chosen=self._processes.chosen):
+            self._add(self._ranges(rows), names, ids_given)
             self._read()
 
-    def _chosen(self, rows: Rows) -> Rows:
-        begin, end, thread, _, kind, end_thread, domain = rows.numbers
+    def _ranges(self, rows: Rows) -> Rows:
+        thread, begin, end, _, kind, end_thread, domain = rows.numbers
         if rows.texts and (named := kind == _DOMAIN).any():
             names = rows.texts.select(named).strings()
             stated = zip(domain[named].tolist(), names, strict=True)
             self.libraries |= {number for number, name in stated if name in _LIBRARIES}
-        wanted = self._processes.chosen(thread) & (end != NONE) & (begin != NONE) & (thread != NONE)
-        wanted &= ((end_thread <= 0) | (end_thread == thread)) & np.isin(kind, (NONE, *_RANGES))
-        if wanted.all():
-            return rows
-        return Rows(rows.numbers[:, wanted], rows.texts.select(wanted) if rows.texts else None)
+        wanted = (end != NONE) & (begin != NONE) & (thread != NONE) & ((end_thread <= 0) | (end_thread == thread))
+        wanted &= np.logical_or.reduce([kind == number for number in (NONE, *_RANGES)])  # quicker than `np.isin`
+        return rows if wanted.all() else rows.select(np.flatnonzero(wanted))
 
     def _of_ids(self, ids: Int64, _: Int64) -> Any:
         """Return what the texts with these ids name: number, kinds of name, sequence number, whether torch made it."""
@@ -91,16 +92,15 @@ class Ranges:
 
     def _add(self, rows: Rows, names: _Names, ids_given: bool) -> None:
         count = rows.numbers.shape[1]
-        number, op, backward, seq, torch = parsed = np.zeros((5, count), np.int64)
-        number[:], seq[:] = NONE, NONE
-        if rows.texts:
-            parsed[:] = names.parsed(rows.texts)
+        parsed = names.parsed(rows.texts) if rows.texts else np.repeat([[NONE], [0], [0], [NONE], [0]], count, axis=1)
+        number = parsed[0]
         if len(by_id := np.flatnonzero((number == NONE) & (rows.numbers[3] != NONE))):
             parsed[:, by_id] = self._registered.of(rows.numbers[3, by_id])
-        named = number != NONE
-        ts, dur, thread, domain, number, op, backward, seq, torch = timed(
-            np.concatenate([rows.numbers[:3], rows.numbers[6:], parsed])[:, named], self._columns
-        )
+        thread, begin, end, _, _, _, domain = rows.numbers
+        every = [begin, end, thread, domain, *parsed]
+        if not (named := number != NONE).all():
+            every = [column[named] for column in every]
+        ts, dur, thread, domain, number, op, backward, seq, torch = timed(every, self._columns)
         # Where torch gave ids to ops, a range without one is the program's, whatever it is called. Autograd functions
         # have any name.
         is_op = (seq != NONE) | (op > 0) & ((torch > 0) | (not ids_given))
@@ -138,63 +138,75 @@ class _Names:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._texts: Texts
-        self._ends: Int64
+        self._names: Texts
         self._lookup = Lookup(self._find, 3)
 
     def parsed(self, texts: Texts) -> Int64:
         """Return what each text names: number, kinds of name, sequence number, whether torch made it."""
         ends, seq, torch = _cut(texts)
-        begins = np.maximum(texts.begins, 0)
-        self._texts, self._ends = texts, np.where(texts.begins == NONE, 0, ends)
-        of_names = self._lookup.of(_hashes(texts, begins, self._ends))
-        parsed: Int64 = np.concatenate([of_names, [seq, torch]])
+        there = texts.begins != NONE
+        self._names = Texts(texts.buffer, np.where(there, texts.begins, 0), np.where(there, ends, 0))
+        parsed: Int64 = np.concatenate([self._lookup.of(_hashes(self._names)), [seq, torch]])
         return parsed
 
     def _find(self, _: Int64, first: Int64) -> Any:
-        names = Texts(self._texts.buffer, self._texts.begins[first], self._ends[first]).strings()
-        return np.array([_properties(name, self._columns) for name in names], np.int64).T
+        return np.array([_properties(name, self._columns) for name in self._names.select(first).strings()], np.int64).T
 
 
 def _cut(texts: Texts) -> tuple[Int64, Int64, Bool]:
     """Return where each text's name ends, its sequence number, and whether torch's numbers follow the name."""
-    commas = np.flatnonzero(texts.buffer[:-8] == ord(","))
-    words = texts.words(commas)
-    marks = np.append(commas[(words == _SEQ) | (words == _ID) | (words == _SIZES)], len(texts.buffer))
-    ends = marks[marks.searchsorted(texts.begins)]
-    torch = (ends < texts.ends) & (texts.begins != NONE)
-    ends = np.where(torch, ends, texts.ends)
-    seq = np.full(len(ends), NONE, np.int64)
-    numbered = np.flatnonzero(torch)
-    numbered = numbered[texts.words(ends[numbered]) == _SEQ]
-    seq[numbered] = _digits(texts, ends[numbered] + 8, texts.ends[numbered])
+    ends, torch, seq = texts.ends.copy(), np.zeros(len(texts.ends), np.bool_), np.full(len(texts.ends), NONE, np.int64)
+    for width in _WIDTHS:
+        rows = np.flatnonzero(~torch & (texts.begins != NONE))
+        marked, marks, words = _first_marks(texts, rows, width)
+        ends[marked], torch[marked] = marks, True
+        numbered = np.flatnonzero(words == _SEQ)
+        seq[marked[numbered]] = _digits(texts.buffer, marks[numbered] + 8, texts.ends[marked[numbered]])
+        if not (texts.ends - texts.begins > width).any():
+            break
     return ends, seq, torch
 
 
-def _digits(texts: Texts, at: Int64, ends: Int64) -> Int64:
+def _first_marks(texts: Texts, rows: Int64, width: int) -> tuple[Int64, Int64, Any]:
+    """Return which of these texts have a mark within their first bytes, where the first one is, and its eight bytes."""
+    begins, ends = texts.begins[rows], texts.ends[rows]
+    commas = np.flatnonzero(windows(texts.buffer, begins, width) == ord(","))
+    which = commas // width
+    places = begins[which] + commas % width
+    inside = np.flatnonzero(places < ends[which])
+    which, places = which[inside], places[inside]
+    words = texts.words(places)
+    marks = np.flatnonzero((words == _SEQ) | (words == _ID) | (words == _SIZES))
+    which, places, words = which[marks], places[marks], words[marks]
+    first = np.flatnonzero(np.diff(which, prepend=NONE))
+    return rows[which[first]], places[first], words[first]
+
+
+def _digits(buffer: Bytes, at: Int64, ends: Int64) -> Int64:
     """Return the numbers that begin at these places, NONE without one."""
-    numbers, going = np.full(len(at), NONE, np.int64), np.ones(len(at), np.bool_)
-    for place in range(_MOST_DIGITS):
-        digit = texts.buffer[np.minimum(at + place, len(texts.buffer) - 1)] - np.uint8(ord("0"))
-        going = going & (digit < 10) & (at + place < ends)
+    numbers, going = np.zeros(len(at), np.int64), np.ones(len(at), np.bool_)
+    for place, digit in enumerate((windows(buffer, at, _MOST_DIGITS) - np.uint8(ord("0"))).T):
+        going &= (digit < 10) & (at + place < ends)
+        if place == 0:
+            numbers[~going] = NONE
         if not going.any():
             break
-        numbers[going] = np.maximum(numbers[going], 0) * 10 + digit[going]
+        numbers = np.where(going, numbers * 10 + digit, numbers)
     return numbers
 
 
-def _hashes(texts: Texts, begins: Int64, ends: Int64) -> Int64:
-    """Return a number for each name, which two of a million names share by a chance of one in millions."""
-    left, hashes = ends - begins, (ends - begins).astype(np.uint64)
-    rows: Any = slice(None)
-    while len(left):
-        words = texts.words(begins).astype(np.uint64) >> (8 * np.clip(8 - left, 0, 7)).astype(np.uint64)
-        mixed = (hashes[rows] ^ np.where(left > 0, words, 0)) * _MULTIPLIER
-        hashes[rows] = mixed ^ mixed >> np.uint64(29)
-        more = left > 8
-        rows = np.flatnonzero(more) if isinstance(rows, slice) else rows[more]
-        begins, left = begins[more] + 8, left[more] - 8
+def _hashes(names: Texts) -> Int64:
+    """Return a number for each name."""
+    begins, left = names.begins, names.ends - names.begins
+    hashes = left.astype(np.uint64)
+    rows, of_rows = np.arange(len(left)), hashes
+    while len(rows):
+        of_rows = mixed(of_rows, names.words(begins) & _OF_LENGTH.take(np.minimum(left, 8)))
+        hashes[rows] = of_rows
+        more = np.flatnonzero(left > 8)
+        rows, begins, left, of_rows = rows[more], begins[more] + 8, left[more] - 8, of_rows[more]
     return hashes.view(np.int64)
 
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_OF_LENGTH = np.array([(1 << 8 * length) - 1 for length in range(9)], np.uint64)
+"""The bits of so many of a word's first bytes."""

@@ -7,16 +7,18 @@ page with anything else is left to SQL (SQLite's "Database File Format", section
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.load.nsys.lookup import Lookup, mixed
+from syncscan.model.arrays import Bool, Int64, among, distinct
 from syncscan.model.trace import NONE
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+UInt16 = np.ndarray[Any, np.dtype[np.uint16]]
 PAGES = 256
 """Pages decoded at once: 1 MB, as much as the processor's cache holds."""
 _HEADER = 100
@@ -29,17 +31,22 @@ _WIDE = 128
 """Least byte with which a number goes on in the next byte; its other seven bits count."""
 _OVERFLOW = 35
 """A record may take the page but so many bytes; a longer one continues in other pages."""
-_PADDING = 256
+_PADDING = 1 << 10
 """Bytes after the pages, so that what is read near their end lies within the array."""
-_INTEGERS = 7
-"""Types below are an integer's: none, of 1, 2, 3, 4, 6 or 8 bytes; then a float (7), and the constants 0 and 1."""
-_SIZES = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, _WIDE))], np.uint8)
-"""Length of a value by its type."""
-_SHIFTS = np.array([0, 56, 48, 40, 32, 16, 0], np.int64)
+_SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0)
+"""Length of a value by its type: none, an integer of 1 to 8 bytes, a float, and the constants 0 and 1."""
+_SHIFTS = np.array([0, 56, 48, 40, 32, 16, 0, 0, 0, 0], np.int64)
 """Bits of the eight bytes from an integer's begin on that aren't its own, by its type."""
-_CONSTANTS = {0: NONE, 8: 0, 9: 1}
+_CONSTANTS = np.array([NONE, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64)
+_IS_STORED = np.array([0, 1, 1, 1, 1, 1, 1, 0, 0, 0], np.bool_)
+"""Types of integers that are stored; the others are constants, but for the float."""
+_INTEGERS = frozenset({0, 1, 2, 3, 4, 5, 6, 8, 9})
 _TEXT = 13
 """Least type of a text; even ones are of blobs."""
+_NOWHERE = 1 << 40
+"""End of a record that only SQL can decode; no page holds it."""
+Chosen = Callable[[Int64], Bool]
+"""Which rows to read, by the first of their columns."""
 
 
 class Texts(NamedTuple):
@@ -56,7 +63,7 @@ class Texts(NamedTuple):
         begins = np.append(0, ends[:-1])
         return Texts(buffer, np.where([text is None for text in texts], NONE, begins), ends)
 
-    def select(self, rows: Bool) -> Texts:
+    def select(self, rows: Int64) -> Texts:
         return Texts(self.buffer, self.begins[rows], self.ends[rows])
 
     def strings(self) -> list[str]:
@@ -65,14 +72,17 @@ class Texts(NamedTuple):
         return ["" if at == NONE else self.buffer[at:end].tobytes().decode("utf-8", "replace") for at, end in places]
 
     def words(self, at: Int64) -> Any:
-        """Return the eight bytes from each of these places on, as a big-endian number."""
-        return _words(self.buffer, at)
+        """Return the eight bytes from each of these places on, as a little-endian number."""
+        return np.ndarray(len(self.buffer) - 7, "<u8", self.buffer, 0, (1,))[at]
 
 
 class Rows(NamedTuple):
     numbers: Int64
     """One row per column."""
     texts: Texts | None
+
+    def select(self, rows: Int64) -> Rows:
+        return Rows(self.numbers.take(rows, axis=1), self.texts.select(rows) if self.texts else None)
 
 
 class RowIds(NamedTuple):
@@ -94,6 +104,7 @@ class TablePages:
         self._readable = header[56:60] == _UTF8.to_bytes(4, "big") and self._size >= 512
         self._last = Path(path).stat().st_size // max(self._size, 1)
         self.damaged = ""
+        self.rows_read = 0
 
     def close(self) -> None:
         self._file.close()
@@ -139,110 +150,168 @@ class TablePages:
         children: list[int] = np.frombuffer(page[cells[:, None] + np.arange(4)].tobytes(), ">u4").tolist()
         return children
 
-    def _read(self, pages: Sequence[int]) -> Bytes:
+    def _room(self, pages: int) -> Bytes:
+        return np.zeros(pages * self._size + _PADDING, np.uint8)
+
+    def _read(self, pages: Sequence[int], buffer: Bytes | None = None) -> Bytes:
         """Return these pages one after another, those that follow each other in the file by one read."""
-        buffer = np.zeros(len(pages) * self._size + _PADDING, np.uint8)
+        buffer = self._room(len(pages)) if buffer is None else buffer
         numbers = np.array(pages, np.int64)
         runs = np.flatnonzero(np.diff(numbers) != 1) + 1
         for first, behind in zip([0, *runs.tolist()], [*runs.tolist(), len(pages)], strict=True):
             self._file.seek((int(numbers[first]) - 1) * self._size)
-            self._file.readinto(buffer[first * self._size : behind * self._size].data)
+            room = buffer[first * self._size : behind * self._size]
+            room[self._file.readinto(room.data) :] = 0  # the file is shorter than it says
         return buffer
 
-    def rows(self, leaves: Sequence[int], columns: Sequence[int], text: int | None) -> Iterator[Rows | RowIds]:
-        """Yield these columns of the rows in these pages, and the text in the column `text`."""
+    def rows(
+        self, leaves: Sequence[int], columns: Sequence[int], text: int | None, chosen: Chosen | None
+    ) -> Iterator[Rows | RowIds]:
+        """Yield these columns of the `chosen` rows in these pages, and the text in the column `text`."""
+        layouts = _Layouts(columns, text)
+        buffer = self._room(min(PAGES, len(leaves)))  # once, since fresh memory costs as much as what is done in it
         for first in range(0, len(leaves), PAGES):
-            buffer = self._read(leaves[first : first + PAGES])
-            block = _PageBlock(buffer, min(PAGES, len(leaves) - first), self._size, self._usable)
-            yield from block.rows(columns, text)
+            some = leaves[first : first + PAGES]
+            block = _PageBlock(self._read(some, buffer), len(some), self._size, self._usable)
+            self.rows_read += len(block)
+            yield from block.rows(layouts, chosen)
             if block.unknown:
                 self.damaged = "pages are damaged"
+
+
+class _Layouts:
+    """Where in a record its values lie, by its header; the records of a table have few different ones."""
+
+    def __init__(self, columns: Sequence[int], text: int | None) -> None:
+        self._columns, self.text = columns, text
+        self._count = max(*columns, text or 0) + 1
+        self._header = self._count + 3
+        """Bytes of a header that tell the layout: its length, and the types, of which a text's takes up to three."""
+        self._words = (self._header + 7) // 8
+        self._lookup = Lookup(self._find, 3 + 2 * len(columns))
+        self._buffer: Bytes
+        self._records: Int64
+
+    def of(self, buffer: Bytes, records: Int64) -> tuple[Int64, Int64]:
+        """Return the number of each record's layout; and the layouts, a column each, counted from a record's begin.
+
+        Their rows are the end of all values, the text's begin and end, the columns' begins, and the columns' types.
+        """
+        self._buffer, self._records = buffer, records
+        words = windows(buffer, records, 8 * self._words).view("<u8")
+        words[:, -1] &= np.uint64((1 << 8 * (self._header - 8 * (self._words - 1))) - 1)
+        hashes = mixed(np.uint64(0), words[:, 0])
+        for word in words[:, 1:].T:
+            hashes = mixed(hashes, word)
+        return self._lookup.places(hashes.view(np.int64)), self._lookup.numbers
+
+    def _find(self, _: Int64, first: Int64) -> Any:
+        return np.array([self._layout(record) for record in self._records[first].tolist()], np.int64).T
+
+    def _layout(self, record: int) -> list[int]:
+        kinds, places = self._types(record)
+        decodable = len(kinds) == self._count and 0 < places[-1] < _NOWHERE
+        if not decodable or not _INTEGERS.issuperset(kinds[column] for column in self._columns):
+            return self._unknown
+        of_text = [NONE, NONE]
+        if self.text is not None and (kind := kinds[self.text]):
+            if kind < _TEXT or kind % 2 == 0:
+                return self._unknown
+            of_text = places[self.text : self.text + 2]
+        return [places[-1], *of_text, *(places[c] for c in self._columns), *(kinds[c] for c in self._columns)]
+
+    @property
+    def _unknown(self) -> list[int]:
+        return [_NOWHERE, *[0] * (2 + 2 * len(self._columns))]
+
+    def _types(self, record: int) -> tuple[list[int], list[int]]:
+        """Return the types of a record's values, as far as they are wanted, and where each begins and the last ends."""
+        size, at = _varint(self._buffer, record)
+        kinds, places, behind = list[int](), [size], record + min(size, self._header)
+        while len(kinds) < self._count and at < behind:
+            kind, at = _varint(self._buffer, at)
+            if at <= behind:
+                kinds.append(kind)
+                places.append(places[-1] + (_SIZES[kind] if 0 <= kind < len(_SIZES) else (kind - 12) // 2))
+        return kinds, places
 
 
 class _PageBlock:
     """Pages with rows, one after another in an array."""
 
     def __init__(self, buffer: Bytes, pages: int, size: int, usable: int) -> None:
-        self._buffer, self._begins, self._usable = buffer, np.arange(pages) * size, usable
-        counts = _pairs(buffer, self._begins + 3)
-        valid = (buffer[self._begins] == _LEAF) & (_POINTERS[_LEAF] + 2 * counts <= usable)
+        self._buffer, self._usable = buffer, usable
+        begins = np.arange(pages) * size
+        counts = _pairs(buffer, begins + 3).astype(np.int64)
+        valid = (buffer[begins] == _LEAF) & (_POINTERS[_LEAF] + 2 * counts <= usable)
         self.unknown = not valid.all()
         self._counts = np.where(valid, counts, 0)
         self._page = np.repeat(np.arange(pages), self._counts)
         """The page of each row."""
-        behind = np.cumsum(self._counts)
-        pointers = 2 * (np.arange(len(self._page)) - (behind - self._counts)[self._page])
-        self._of_pages = self._begins[self._page]
-        self._cells = self._of_pages + _pairs(buffer, self._of_pages + _POINTERS[_LEAF] + pointers)
+        self._ends = (begins + usable)[self._page]
+        """Where that page ends."""
+        first, most = _POINTERS[_LEAF] // 2, int(self._counts.max())
+        pointers = buffer[: pages * size].view(">u2").reshape(pages, -1)[:, first : first + most]
+        cells = np.minimum(pointers + begins[:, None], begins[:, None] + usable)
+        self._cells: Int64 = cells[np.arange(most) < self._counts[:, None]]
 
-    def rows(self, columns: Sequence[int], text: int | None) -> Iterator[Rows | RowIds]:
-        records, good = self._records()
-        kinds, places, sure = self._values(records, max(*columns, text or 0) + 1)
-        good &= sure & (places[-1] <= self._of_pages + self._usable)
-        places[:, ~good] = 0
-        numbers = np.empty((len(columns), len(records)), np.int64)
-        for number, column in enumerate(columns):
-            numbers[number] = _integers(self._buffer, places[column], kinds[column])
-            good &= (kinds[column] < _INTEGERS) | (kinds[column] == 8) | (kinds[column] == 9)
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def rows(self, layouts: _Layouts, chosen: Chosen | None) -> Iterator[Rows | RowIds]:
+        records, sizes = self._records()
+        which, every = layouts.of(self._buffer, records)
+        rows, odd = np.flatnonzero(every[0].take(which) <= sizes), np.zeros(0, np.int64)
+        if len(rows) < len(records):
+            odd = distinct(np.delete(self._page, rows))
+            rows = np.flatnonzero(~among(self._page, odd))
+        records, which = records[rows], which[rows]
+        self._used = np.flatnonzero(np.bincount(which))
+        first, *others = zip(*np.split(every[3:], 2), strict=True)
+        if chosen is not None:
+            rows = np.flatnonzero(chosen(self._integers(records, which, *first)))
+            records, which = records[rows], which[rows]
+        numbers = np.empty((1 + len(others), len(rows)), np.int64)
+        for row, column in enumerate((first, *others)):
+            numbers[row] = self._integers(records, which, *column)
         texts = None
-        if text is not None:
-            texts = Texts(self._buffer, np.where(kinds[text] == 0, NONE, places[text]), places[text + 1])
-            good &= (kinds[text] == 0) | (kinds[text] >= _TEXT) & (kinds[text] & 1 == 1)
-        odd = np.unique(self._page[~good])
-        if len(odd):
-            good = ~np.isin(self._page, odd)
-            numbers, texts = numbers[:, good], texts.select(good) if texts else None
+        if layouts.text is not None:
+            begin, end = every[1:3, which]
+            texts = Texts(self._buffer, np.where(begin == NONE, NONE, records + begin), records + end)
         yield Rows(numbers, texts)
         yield from map(self._row_ids, odd.tolist())
 
-    def _records(self) -> tuple[Int64, Bool]:
-        """Return where the record of each row begins, and which of them lie in their page."""
-        at, limit = self._cells, self._of_pages + self._usable
-        size, at = _number(self._buffer, np.minimum(at, limit))
-        for _ in range(9):
-            goes_on = self._buffer[at] >= _WIDE
-            at = at + 1
-            if not goes_on.any():
-                break
-            at = at - ~goes_on  # those that ended stay at their last byte
-        else:
-            return at, np.zeros(len(at), np.bool_)
-        return at, (size >= 0) & (size <= self._usable - _OVERFLOW) & (at + size <= limit)
+    def _records(self) -> tuple[Int64, Int64]:
+        """Return where each row's record begins, and its length; NONE for one that isn't whole in its page."""
+        pairs = _pairs(self._buffer, self._cells)
+        two, more = pairs >= _WIDE << 8, pairs & _WIDE > 0
+        sizes = np.where(two, (pairs >> 8 & 127) << 7 | pairs & 127, pairs >> 8)
+        records = self._cells + 1 + two + self._lengths_of_ids()[self._page]
+        whole = (sizes <= self._usable - _OVERFLOW) & (records + sizes <= self._ends) & ~(two & more)
+        return np.minimum(records, len(self._buffer) - _PADDING), np.where(whole, sizes.astype(np.int64), NONE)
 
-    def _values(self, records: Int64, count: int) -> tuple[Any, Int64, Bool]:
-        """Return the types of the first values of each record, where each begins and the last ends, and which are sure.
+    def _lengths_of_ids(self) -> Int64:
+        """Return how many bytes each page's row ids take; as many as the page where these differ.
 
-        A type takes one byte, but that of a long text two: of such types a record may have one.
+        They ascend, so that all take as many as the first and the last.
         """
-        begins = np.minimum(records, len(self._buffer) - _PADDING)
-        heads = np.ascontiguousarray(_windows(self._buffer, count + 2)[begins].T)
-        kinds, sure = heads[1 : count + 1], np.bitwise_or.reduce(heads[: count + 1]) < _WIDE
-        if not sure.all():
-            kinds = self._with_long_texts(heads, kinds.astype(np.int16), sure)
-        sure &= heads[0] > count
-        places = np.empty((count + 1, len(records)), np.int64)
-        np.add(records, heads[0], out=places[0])
-        sizes = (
-            _SIZES.take(kinds)
-            if kinds.dtype == np.uint8
-            else np.where(kinds < _WIDE, _SIZES.take(np.minimum(kinds, _WIDE - 1)), (kinds - 12) // 2)
-        )
-        for column in range(count):
-            np.add(places[column], sizes[column], out=places[column + 1])
-        return kinds, places, sure
+        lengths, some = np.full(len(self._counts), self._usable), np.flatnonzero(self._counts)
+        behind = np.cumsum(self._counts)[some]
+        at = self._cells[[behind - self._counts[some], behind - 1]]
+        at = at + 1 + (self._buffer[at] >= _WIDE)
+        first, last = 1 + np.logical_and.accumulate(windows(self._buffer, at, 8) >= _WIDE, axis=2).sum(axis=2)
+        lengths[some] = np.where((first == last) & (first < 9), first, self._usable)
+        return lengths
 
-    def _with_long_texts(self, heads: Bytes, kinds: Any, sure: Bool) -> Any:
-        """Return the types, with those of two bytes in the rows that have one, which are marked as `sure` in place."""
-        wide = heads >= _WIDE
-        long = np.flatnonzero(~sure & ~wide[0] & (heads[0] > len(kinds) + 1) & (wide[1:].sum(axis=0) == 1))
-        which = wide[1:, long].argmax(axis=0)
-        for column in np.unique(which[which < len(kinds)]).tolist():
-            rows = long[which == column]
-            head = heads[:, rows].astype(np.int16)
-            kinds[column, rows] = (head[column + 1] & 127) << 7 | head[column + 2]
-            kinds[column + 1 :, rows] = head[column + 3 :]
-            sure[rows] = True
-        return kinds
+    def _integers(self, records: Int64, which: Int64, begins: Int64, kinds: Int64) -> Int64:
+        """Return the numbers in a column of these records, by its begin and type in each layout."""
+        stored, constants = _IS_STORED.take(kinds), _CONSTANTS.take(kinds)
+        of_used = stored[self._used]
+        if not of_used.any():  # so are several columns of an export
+            return constants.take(which)
+        words = np.ndarray(len(self._buffer) - 7, ">i8", self._buffer, 0, (1,))[records + begins.take(which)]
+        numbers: Int64 = words.astype(np.int64) >> _SHIFTS.take(kinds).take(which)
+        return numbers if of_used.all() else np.where(stored.take(which), numbers, constants.take(which))
 
     def _row_ids(self, page: int) -> RowIds:
         first = int(self._counts[:page].sum())
@@ -254,35 +323,17 @@ class _PageBlock:
         return _varint(self._buffer, at)[0]
 
 
-def _windows(buffer: Bytes, width: int) -> Any:
-    """Return a view of as many bytes from each place on."""
-    return np.ndarray((len(buffer) - width + 1, width), np.uint8, buffer, 0, (1, 1))
+def windows(buffer: Bytes, at: Int64, width: int) -> Bytes:
+    """Return copies of as many bytes from each of these places on."""
+    every = np.ndarray(len(buffer) - width + 1, f"V{width}", buffer, 0, (1,))
+    copies: Bytes = every[at].view(np.uint8).reshape(*at.shape, width)
+    return copies
 
 
-def _words(buffer: Bytes, at: Int64) -> Any:
-    return np.ndarray(len(buffer) - 7, ">i8", buffer, 0, (1,))[at].astype(np.int64)  # a view of those at any place
-
-
-def _pairs(buffer: Bytes, at: Int64) -> Int64:
-    pairs: Int64 = buffer[at].astype(np.int64) << 8 | buffer[at + 1]
+def _pairs(buffer: Bytes, at: Int64) -> UInt16:
+    """Return the two bytes at each of these places, as a big-endian number."""
+    pairs: UInt16 = np.ndarray(len(buffer) - 1, ">u2", buffer, 0, (1,))[at].astype(np.uint16)
     return pairs
-
-
-def _integers(buffer: Bytes, at: Int64, kinds: Any) -> Int64:
-    if len(kinds) and kinds[0] in _CONSTANTS and (kinds == kinds[0]).all():  # so are several columns of an export
-        return np.full(len(kinds), _CONSTANTS[int(kinds[0])], np.int64)
-    numbers: Int64 = _words(buffer, at) >> _SHIFTS.take(kinds, mode="clip")
-    for kind, value in _CONSTANTS.items():
-        numbers[kinds == kind] = value
-    return numbers
-
-
-def _number(buffer: Bytes, at: Int64) -> tuple[Int64, Int64]:
-    """Return the numbers of one or two bytes at these places, NONE for a longer one, and the places behind."""
-    first, second = buffer[at].astype(np.int64), buffer[at + 1].astype(np.int64)
-    two = first >= _WIDE
-    number = np.where(two, (first & 127) << 7 | second, first)
-    return np.where(two & (second >= _WIDE), NONE, number), at + 1 + two
 
 
 def _varint(buffer: Bytes, at: int) -> tuple[int, int]:
