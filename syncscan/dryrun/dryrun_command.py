@@ -24,7 +24,6 @@ from syncscan.errors import UsageError
 if TYPE_CHECKING:
     from syncscan.dryrun.pretend import Pretended
     from syncscan.dryrun.program_steps import ProgramRounds
-    from syncscan.model.analysis import Analysis
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
 
@@ -52,7 +51,6 @@ class _Reported(NamedTuple):
 @running_options.module
 @running_options.steps(3, "Steps to run after the first one.")
 @result_options(FORMATS, output="Write the report to FILE; NAME.syncscan.json saves it for `check`.")
-@click.option("--like", metavar="TRACE", help="Take costs from this recording of the same code, at any input size.")
 @verbose_option
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
 @click.option("--device", type=click.Choice(["cuda", "xpu", "mps"]), default="cuda", show_default=True, help=DEVICE)
@@ -65,7 +63,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    like: str | None,
     verbose: bool,
     fail_on: str | None,
     device: str,
@@ -78,16 +75,14 @@ def command(
     optimizer, it is an iteration of the loop that the program repeats. What it writes goes to scratch copies that are
     gone afterwards; SYNCSCAN_DRY_RUN=1 tells it so, and its standard input is yours.
     FILE.py:FUNCTION calls a function without arguments, once per step. The program's output goes to stderr. Nothing is
-    timed, so findings have no costs unless --like names a recording (a trace or a saved analysis): its figures are used
-    unscaled, with a note if its sizes differ. Races are also listed: memory that the host or two streams use without
+    timed, so findings have no costs. Races are also listed: memory that the host or two streams use without
     synchronization. The exit code is 1 if the program fails, or if --fail-on applies.
     """
-    from syncscan import api, load
+    from syncscan import load
     from syncscan.dryrun.pretend import pretend_gpu
 
     note_misplaced(script, args)
-    refuse(output, force, *([like] if like else []))
-    recording = api.analyze(like) if like else None
+    refuse(output, force)
     if output is not None and load.named_as_saved(output):
         form = "saved"
     program = (*(["-m"] if module else []), script, *args)
@@ -98,7 +93,7 @@ def command(
         options |= {"width": width(), "color": output is None and colors()}
 
     def work() -> _Reported:
-        return _dry(script, args, module, steps, pretend_gpu(device), recording, form, options)
+        return _dry(script, args, module, steps, pretend_gpu(device), form, options)
 
     say(scratch.sentence())
     ran = in_view(work)
@@ -113,7 +108,6 @@ def _dry(
     module: bool,
     steps: int,
     pretended: Pretended,
-    recording: Analysis | None,
     form: str,
     options: dict[str, Any],
 ) -> _Reported:
@@ -122,20 +116,18 @@ def _dry(
     def give_up() -> None:
         say(f"ended the program's process: {STOPS} times it caught the exception that ends it")
         pretended.conclude()
-        end_with(_reported(pretended, recording, form, options, failed=False))
+        end_with(_reported(pretended, form, options, failed=False))
 
     with contextlib.redirect_stdout(sys.stderr), pretended:
         failed = _run(script, args, module, steps, pretended, give_up)
-    return _reported(pretended, recording, form, options, failed=failed)
+    return _reported(pretended, form, options, failed=failed)
 
 
-def _reported(
-    pretended: Pretended, recording: Analysis | None, form: str, options: dict[str, Any], *, failed: bool
-) -> _Reported:
+def _reported(pretended: Pretended, form: str, options: dict[str, Any], *, failed: bool) -> _Reported:
     from syncscan import report
     from syncscan.report.phrases import real
 
-    analysis = pretended.like(recording) if recording else pretended.analysis
+    analysis = pretended.analysis
     if form not in ("text", "html", "saved"):  # their part on the run has what lies between the steps
         analysis = replace(analysis, findings=pretended.findings)
     warn(analysis.warnings)

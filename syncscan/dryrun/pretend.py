@@ -9,7 +9,6 @@ The findings are those of a trace, without costs.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
@@ -145,25 +144,6 @@ class Pretended:
         known = {finding.id for finding in steps}
         between = (finding for of in self.analysis.phases if of for finding in of.findings)
         return (*steps, *(finding for finding in between if finding.id not in known))
-
-    def like(self, recording: Analysis | str | os.PathLike[str]) -> Analysis:
-        """Sort the findings by their cost in a recording of the same code, of the same or another size.
-
-        Args:
-            recording: an analysis, or a trace or saved analysis as `syncscan.analyze` reads them. Its figures are taken
-                as they are: nothing is scaled.
-
-        Returns:
-            The analysis with its `likeness`: for each finding its counterpart, and what the recording alone has.
-
-        Raises:
-            UsageError: the block hasn't ended, or this is the recording of a dry run.
-            TraceNotFound, TraceEmpty, TraceUnreadable: the recording can't be read.
-        """
-        from syncscan import api, gate
-        from syncscan.model.analysis import Analysis as AnalysisType
-
-        return gate.liken(self.analysis, recording if isinstance(recording, AnalysisType) else api.analyze(recording))
 
     @property
     def coverage(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from syncscan.gate.comparison import diff
 from syncscan.gate.config import Written, found_from, limit_of, read_config
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.races import KINDS as RACES
-from syncscan.gate.recording_costs import liken
 
 __all__ = [
     "DEFAULT",
@@ -19,7 +18,6 @@ __all__ = [
     "check",
     "diff",
     "found_from",
-    "liken",
     "limit_of",
     "read_baseline",
     "read_config",

@@ -9,7 +9,6 @@ import msgspec
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
-from syncscan.model.likeness import Likeness
 from syncscan.model.program_run import ProgramRun
 from syncscan.model.projection import Projection, Projects, Remedy, RemovalGroup, Schedule
 from syncscan.model.race import Race
@@ -78,8 +77,6 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Missing data and problems while reading, one sentence each."""
     view: View = EVERYTHING
     """Which findings and habits reports show."""
-    likeness: Likeness | None = None
-    """Costs of a dry run's findings in a recording, if one was given."""
     projector: Projects | None = None
     """The stage that replays the step; None unless `syncscan.analyze` returned this analysis."""
 

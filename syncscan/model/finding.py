@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from syncscan.model.fix import Suggested
@@ -303,36 +302,6 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the file is newer than the trace, so that its lines may have moved."""
 
 
-class CopiedBytes(msgspec.Struct, frozen=True):
-    """Bytes copied at one place, in the dry run (`here`) and in the recording (`there`)."""
-
-    here: float
-    there: float
-
-
-class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording's findings at the place of a dry run's finding; times in µs per step of the recording."""
-
-    findings: tuple[str, ...]
-    """Ids of the recording's findings, longest wait first."""
-    shared_with: tuple[str, ...]
-    """Ids of the dry run's other findings with the same counterparts: the figures are their total."""
-    per_step: float
-    wait_us: float | None
-    """Wait; None where the recording can't tell."""
-    bubble_us: float | None
-    recoverable_us: float | None
-    """Gain of the recorded step, each removed alone; None without a projection."""
-    recoverable_range_us: tuple[float, float] | None
-    copied_bytes: CopiedBytes | None
-    """Size of a copy; None where no more than a number is copied."""
-
-    @property
-    def other_size(self) -> bool:
-        """Return whether the copies are known to differ in size."""
-        return self.copied_bytes is not None and round(self.copied_bytes.here) != round(self.copied_bytes.there)
-
-
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All sync points with one rule, scope, op and source, in one trace or on some ranks of a job; µs per step.
 
@@ -376,7 +345,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str
     fix: str
     when_fine: str
-    like: Counterpart | UnsetType | None = UNSET
     ranks: Annotated[tuple[int, ...], about("of a job: the ranks that have it, ascending")] = ()
     alone_us: Annotated[float | None, about("of a job: the largest gain that a single rank's trace projects")] = None
     occurrences: tuple[SyncPoint, ...] = ()

@@ -262,8 +262,7 @@ def _together(analysis: Analysis, changes: Sequence[ListedChange]) -> str:
         if dry_run.ran_nothing(analysis):
             return "It put nothing on a GPU: give it the arguments with which it does."
         steps = len(analysis.trace.steps)
-        timed = f"Nothing was timed in {steps} step{'s' * (steps != 1)}; for costs add `--like TRACE`."
-        return dry_run.summary(analysis) if analysis.likeness else timed
+        return f"Nothing was timed in {steps} step{'s' * (steps != 1)}; for costs record it on a GPU."
     if not len(analysis.trace.device_rows):
         captured = analysis.trace.info.capture is not NO_TABLE
         return "Record it on a machine with a GPU." if captured else "Record the program with `syncscan profile`."

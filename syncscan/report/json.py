@@ -14,7 +14,6 @@ from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, HabitFacts
 from syncscan.model.host import UNKNOWN_HOST, CountedHost, Host, HostShare, SampledHost
 from syncscan.model.json_text import Document, Range, about, indented, written
-from syncscan.model.likeness import Likeness
 from syncscan.model.program_run import ProgramRun, RunPhase
 from syncscan.model.projection import Remedy, RemovalGroup
 from syncscan.model.race import Race
@@ -26,9 +25,7 @@ from syncscan.model.trace import Category, Trace, Vendor
 from syncscan.model.view import Hidden
 from syncscan.report import kernels, phrases
 from syncscan.report.compile_breaks import CompileDocument, compile_document
-from syncscan.report.dry_run import sizes
 from syncscan.report.front import front_of
-from syncscan.report.phrases import whereabouts
 from syncscan.report.program_run import analyses_of, gain_share, sentence, verdict_of
 from syncscan.report.remedies import RemedyText, describe
 from syncscan.version import __version__
@@ -141,36 +138,12 @@ class GapDocument(Struct, frozen=True):
     line: int
 
 
-class UnseenDocument(Struct, frozen=True):
-    """A finding that only the recording has."""
-
-    id: str
-    where: str
-    wait_us: float
-    recoverable_us: float | None
-
-
-class LikenessDocument(Struct, frozen=True):
-    """The recording that a dry run is compared with."""
-
-    path: str
-    device: str | None
-    steps: int
-    step_us: float | None
-    recoverable_us: float | None
-    recoverable_range_us: Range | None
-    sizes: Annotated[str, about("whether both runs have the same sizes, as a sentence")]
-    same_sizes: bool | None
-    unseen: tuple[UnseenDocument, ...]
-
-
 class DryRunDocument(Struct, frozen=True):
     """Facts on a dry run besides its findings."""
 
     ops: Annotated[int | None, about("ops on the simulated device")]
     not_understood: tuple[GapDocument, ...]
     notes: tuple[str, ...]
-    like: LikenessDocument | None
 
 
 class RemedyDocument(Struct, frozen=True):
@@ -332,20 +305,6 @@ def _dry_run(analysis: Analysis) -> DryRunDocument | None:
         ops=coverage.ops if coverage else None,
         not_understood=tuple(written(GapDocument, gap) for gap in gaps),
         notes=capture.notes,
-        like=_like(analysis.likeness) if analysis.likeness else None,
-    )
-
-
-def _like(like: Likeness) -> LikenessDocument:
-    return written(
-        LikenessDocument,
-        like,
-        device=like.device or None,
-        step_us=like.step_us or None,
-        recoverable_range_us=like.range_us or None,
-        sizes=sizes(like),
-        same_sizes=None if not like.compared else not any(c.other_size for _, c in like.compared),
-        unseen=tuple(written(UnseenDocument, f, where=whereabouts(f)) for f in like.unseen),
     )
 
 

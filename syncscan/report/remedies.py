@@ -100,7 +100,7 @@ def _together(fixes: list[str]) -> str:
 
 def _unprojected(number: int, f: Finding, analysis: Analysis) -> RemedyText:
     if dry_run.is_dry(analysis):
-        saves, doubt = dry_run.to_change(f, analysis)
+        saves, doubt = dry_run.often(f.per_step, analysis), dry_run.NOT_TIMED
     else:
         costs = f"waits {waited(f.wait_us)}, then the device is idle for {waited(f.bubble_us)}"
         saves, doubt = UNTIMED if f.wait_us is None else costs, "not projected"

@@ -68,12 +68,12 @@ def ranked(analysis: Analysis) -> list[FindingText | HabitText]:
 
 def ranking(analysis: Analysis) -> str:
     """Return the sort order of that list."""
-    return dry_run.ranking(analysis) if dry_run.is_dry(analysis) else RANKED
+    return dry_run.RANKING if dry_run.is_dry(analysis) else RANKED
 
 
 def is_costed(analysis: Analysis) -> bool:
-    """Return whether findings have costs; those of a dry run without a recording have none."""
-    return not dry_run.is_dry(analysis) or analysis.likeness is not None
+    """Return whether findings have costs; those of a dry run have none."""
+    return not dry_run.is_dry(analysis)
 
 
 def lacking(analysis: Analysis) -> tuple[str, ...]:
@@ -102,8 +102,7 @@ def finding_texts(analysis: Analysis) -> tuple[FindingText, ...]:
 
 
 def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
-    costs = dry_run.costs if dry_run.is_dry(analysis) else _costs
-    saves, share, doubt, waits, idle = costs(f, analysis)
+    saves, share, doubt, waits, idle = _costs(f, analysis) if is_costed(analysis) else ("–", "", "", "–", "–")
     return FindingText(
         of=f,
         number=number,

@@ -92,7 +92,6 @@ VALUES = {
     "host": "::1",
     "ignore": "item",
     "inputs": "inputs",
-    "like": "t.json",
     "limit": "scope:loss*,syncs=0",
     "min_saves": "1s",
     "on_alarm": "true",
