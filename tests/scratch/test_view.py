@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from syncscan.scratch import Scratch, landlock, scratch_view, sentence
-from tests.scratch.in_view import run
+from tests.scratch.in_view import run, run_apart
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -137,7 +137,7 @@ def test_nothing_remains(folder: Path) -> None:
         Path("locked").chmod(0o500)
 
     with Scratch.made() as scratch:
-        run(scratch, program)
+        run_apart(scratch, program)
     assert not any(made.exists() for made in scratch.folders)
 
 
@@ -149,7 +149,7 @@ def test_other_programs_write_into_the_view_too(scratch: Scratch, folder: Path) 
         subprocess.run([sys.executable, "-c", "open('last.pt', 'w').write('by a child')"], check=True)
         assert Path("last.pt").read_text() == "by a child"
 
-    run(scratch, program)
+    run_apart(scratch, program)
     assert contents(folder) == before
 
 
@@ -181,7 +181,7 @@ def test_devices_and_pipes_work_as_before(scratch: Scratch, folder: Path) -> Non
         with Lock():
             assert subprocess.run("echo piped | cat", shell=True, capture_output=True).stdout == b"piped\n"
 
-    run(scratch, program)
+    run_apart(scratch, program)
 
 
 def test_a_program_can_tell(scratch: Scratch, folder: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_program_can_tell(scratch: Scratch, folder: Path) -> None:
         assert os.environ["SYNCSCAN_DRY_RUN"] == "1"
         assert os.environ["WANDB_MODE"] == "disabled"
 
-    run(scratch, program)
+    run_apart(scratch, program)
 
 
 def test_a_database_is_copied(scratch: Scratch, folder: Path) -> None:
@@ -260,7 +260,7 @@ def test_what_cannot_be_redirected_is_refused(folder: Path, monkeypatch: pytest.
         subprocess.run("echo x > $TMPDIR/x && cat last.pt > /dev/null", shell=True, check=True)
 
     with Scratch.made() as scratch:
-        run(scratch, program)
+        run_apart(scratch, program)
     assert contents(folder) == before
 
 
