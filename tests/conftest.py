@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from isal import igzip
 
 from syncscan import __version__
 from tests import registers
 from tests import warm_python as warm_pythons
 
-settings.register_profile("quick", deadline=None, max_examples=20)
-settings.register_profile("thorough", deadline=None, max_examples=60)
+SLOWLY = [HealthCheck.too_slow]
+"""No failure: a machine may be busy."""
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20, suppress_health_check=SLOWLY)
+settings.register_profile("thorough", deadline=None, max_examples=60, suppress_health_check=SLOWLY)
 settings.register_profile("mutants", deadline=None, derandomize=True, max_examples=8)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads would spin beside the other worker's
@@ -31,9 +33,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try more examples where the slow tests run too; end commands by signals, though this run may ignore them.
+    """Try more examples, and others each time, where the slow tests run too.
 
-    It does where it was started so (nohup, a script's `&`).
+    Commands are ended by signals, though this run may have been started to ignore them (nohup, a script's `&`).
     """
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "thorough")
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

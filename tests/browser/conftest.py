@@ -38,7 +38,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Report]]:
         file.write_text(html.render(analysis), encoding="utf-8")
         options = {"color_scheme": "light", **options}
         context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
-        context.set_default_timeout(8000)
+        context.set_default_timeout(120_000)
         opened.append((context, Report(context.new_page(), file)))
         return opened[-1][1]
 

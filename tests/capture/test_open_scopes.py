@@ -76,11 +76,11 @@ def test_other_threads_scopes_do_not_count(watched: Watched) -> None:
     def other() -> None:
         with Scope():
             entered.set()
-            leave.wait(5)
+            leave.wait(120)
 
     thread = threading.Thread(target=other)
     thread.start()
-    entered.wait(5)
+    entered.wait(120)
     watched.optimizer()
     leave.set()
     thread.join()

@@ -22,7 +22,7 @@ from tests.load import reference
 from tests.load.test_oracle import assert_equal
 
 SECONDS = 20
-"""A command takes longer for no file of the fuzzer's: the largest are some hundred kilobytes."""
+"""Of the processor's: a command takes longer for no file of the fuzzer's: the largest are some hundred kilobytes."""
 SAVED = 0.15
 """Fraction of inputs whose saved analysis is judged too: it takes as long as all the rest."""
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
@@ -77,13 +77,13 @@ def _limited() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def judged(path: Path, folder: Path, r: Random, valid: Any = None) -> list[str]:

@@ -152,7 +152,7 @@ def test_all_ranks_stop_and_none_is_left(tmp_path: Path) -> None:
         f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-S', '-c', {rank!r}], start_new_session=True)\n"
     )
     run = CommandRun(ShellCommand(python(launcher + "import time; time.sleep(60)")), None, METRIC.in_line)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     assert run.wait(lambda: len(run.matched) > 3, deadline)
     run.pause()
     pids = run.pids()

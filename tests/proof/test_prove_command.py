@@ -93,10 +93,10 @@ def test_the_page_s_commands_are_right(command: str, repository: Path, monkeypat
 STEPS = """
 import random, time
 def before():
-    time.sleep(0.05)
+    time.sleep(0.1)
     return random.random()
 def after():
-    time.sleep(0.01)
+    time.sleep(0.001)
     return random.random()
 """
 

@@ -157,7 +157,7 @@ def opened(trace: Path, *args: str) -> Iterator[tuple[str, subprocess.Popen[str]
             yield process.stdout.readline().strip(), process
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(20)
+            process.wait(120)
     assert not list(folder.glob("syncscan-*"))
 
 

@@ -89,7 +89,8 @@ def test_a_running_program_is_captured_and_goes_on(
 ) -> None:
     """The trace is written where it was asked; no hook and no thread is left, and it steps on."""
     process = started(TRAIN)
-    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+    order = Order("capture", str(tmp_path / "out"), steps=2, warmup=1)
+    with attached(process_of(process.pid), order, heard_s=120) as answers:
         done = answers.until("done")
     assert [Path(path).exists() for path in done["done"]] == [True]
     assert done["marked_by"] == "SGD.step()"
@@ -319,7 +320,7 @@ def test_a_capture_ends_with_its_program(tmp_path: Path, started: Callable[[str]
         steps_on(tmp_path, 50)
         (tmp_path / "over").touch()
         done = answers.until("done")
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert [Path(path).parent for path in done["done"]] == [tmp_path / "out"]
 
 
@@ -414,7 +415,7 @@ def test_a_debugger_that_is_at_work_is_not_ended_by_ctrl_c(tmp_path: Path) -> No
     )
     until((tmp_path / "begun").exists)
     os.killpg(command.pid, signal.SIGINT)
-    _, error = command.communicate(timeout=60)
+    _, error = command.communicate(timeout=300)
     assert (tmp_path / "ended").exists()
     assert error.decode().splitlines()[-1] == "KeyboardInterrupt"
 
