@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 
 import pytest
@@ -11,14 +12,19 @@ from tests.as_on_a_gpu import machine, process
 
 @pytest.fixture(scope="session")
 def imported() -> None:
-    """All that tests inside of tests import: pytester takes their modules away again, and torch's can't come twice."""
+    """All that tests inside of tests import: pytester takes their modules away again, and torch's can't come twice.
+
+    Each run inside ends with five collections of garbage, which don't look through what is there by now.
+    """
     torch = pytest.importorskip("torch")
     with torch.profiler.profile():
         torch.ones(1)
-    for name in ("testing.failure", "testing.watched_test", "capture.session", "report.html", "pytest_plugin"):
+    importlib.import_module("torch.utils.cpp_extension")
+    of_plugin = ("testing.failure", "testing.watched_test", "testing.dry_item", "capture.session", "pytest_plugin")
+    for name in (*of_plugin, "report.html", "dryrun.machinery", "dryrun.cuda", "dryrun.dispatch_mode"):
         importlib.import_module(f"syncscan.{name}")
-    for name in ("cuda", "device_functions", "dispatch_mode"):
-        importlib.import_module(f"syncscan.dryrun.{name}")
+    gc.collect()
+    gc.freeze()
 
 
 __all__ = ["imported", "machine", "process"]
