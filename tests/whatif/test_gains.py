@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
@@ -20,23 +21,17 @@ kinds = st.sampled_from(["launch", "side", "work", "read", "wait"])
 plans = st.lists(st.tuples(kinds, st.floats(1, 300)), min_size=4, max_size=24)
 
 
-@settings(max_examples=60)
-@given(plans)
-def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
-    """A finding alone never saves more than its waits, its calls with their ops, and its copies last."""
+@given(plans, st.randoms(use_true_random=False))
+def test_nothing_saves_more_than_it_could_at_most(plan: list[Item], rng: random.Random) -> None:
+    """A finding never saves more than its waits, its calls with their ops, and its copies last.
+
+    Neither alone nor beside others that are gone.
+    """
     analysis = analyzed(plan)
     step = analysis.projector.calibrated() if analysis.replayable else None
     for finding in real(analysis) if step else ():
         alone = analysis.whatif(f"id:{finding.id}", fix=True).saving_us
         assert alone <= step.most(step.number[finding.id]) + 1e-6 * analysis.step.observed_us
-
-
-@settings(max_examples=60)
-@given(plans, st.randoms(use_true_random=False))
-def test_nor_beside_others_that_are_gone(plan: list[Item], rng: random.Random) -> None:
-    """Nor do two together than one does, and the other at most once that is gone."""
-    analysis = analyzed(plan)
-    step = analysis.projector.calibrated() if analysis.projector.replayable else None
     numbers = [step.number[finding.id] for finding in real(analysis)] if step else []
     for number in numbers:
         absent = frozenset(n for n in numbers if n != number and rng.random() < 0.5)
@@ -58,19 +53,21 @@ def test_a_short_call_gains_no_more_than_itself() -> None:
     assert analysis.step.recoverable_range_us[1] <= 17.001
 
 
-def many(count: int) -> Analysis:
-    """A step with so many reads, each waiting for a kernel of its own; every tenth is a hundred times longer."""
+@cache
+def many(count: int) -> tuple[Analysis, int]:
+    """A step with so many reads, and how many are replayed alone: every tenth waits a hundred times longer."""
     plan = [item for k in range(count) for item in (("launch", 1000 if k % 10 == 0 else 10), ("read", 0), ("work", 5))]
-    return api.analyze_trace(told(plan, steps=2).trace())
-
-
-def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten times as many findings need hardly more replays."""
     replayed: list[str] = []
     alone = gains._gained
-    monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
-    analysis = many(REPLAYED + 50)
-    assert WEIGHED <= len(replayed) < REPLAYED / 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
+        return api.analyze_trace(told(plan, steps=2).trace()), len(replayed)
+
+
+def test_replays_are_bounded() -> None:
+    """Ten times as many findings need hardly more replays."""
+    analysis, replayed = many(REPLAYED + 50)
+    assert WEIGHED <= replayed < REPLAYED / 2
     assert len(analysis.findings) >= REPLAYED + 50
     for finding in analysis.findings:
         assert finding.recoverable_us is not None
@@ -79,20 +76,17 @@ def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("count", "replayed_each"), [(90, True), (110, False)])
-def test_two_hundred_are_replayed_each(count: int, replayed_each: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_hundred_are_replayed_each(count: int, replayed_each: bool) -> None:
     """Beyond that, findings that could save too little to measure aren't. Each read is two findings: warm-up has
     one.
     """
-    replayed: list[str] = []
-    alone = gains._gained
-    monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
-    analysis = many(count)
-    assert (len(replayed) == len(analysis.findings)) == replayed_each
+    analysis, replayed = many(count)
+    assert (replayed == len(analysis.findings)) == replayed_each
 
 
 def test_others_share_what_they_save_together() -> None:
     """Their gains add up to that and none is replayed; each one's own replay lies in its range."""
-    analysis = many(REPLAYED + 50)
+    analysis, _ = many(REPLAYED + 50)
     others = sorted(real(analysis), key=lambda f: f.wait_us + f.bubble_us)[: REPLAYED // 2]
     for finding in others[::20]:
         alone = analysis.whatif(f"id:{finding.id}", fix=True).saving_us
@@ -102,7 +96,7 @@ def test_others_share_what_they_save_together() -> None:
 
 def test_up_to_that_many_are_replayed_alone() -> None:
     """A usual trace loses nothing: each gain is what its own replay says."""
-    analysis = many(WEIGHED + 15)
+    analysis, _ = many(WEIGHED + 15)
     for finding in analysis.findings:
         assert finding.recoverable_us is not None
         saving_us = analysis.whatif(f"id:{finding.id}", fix=True).saving_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api, habits
@@ -31,7 +31,6 @@ def test_a_habit_of_a_recording_saves_at_least_what_can_be_measured(path: Path) 
 LENGTHS = st.floats(0.0, 400.0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(LENGTHS, LENGTHS, LENGTHS, st.integers(0, 80), st.sampled_from([None, 900.0]))
 def test_a_habit_of_any_step_saves_at_least_what_can_be_measured(
     loading: float, pinning: float, product: float, launches: int, unprofiled: float | None

@@ -97,13 +97,17 @@ def cases() -> Iterator[tuple[str, str, float, float]]:
                 yield name, variant, ms[variant] / ms[""], truth["standard_error"][name][variant]
 
 
+@cache
+def timed(name: str) -> Analysis:
+    step_ms = json.loads(MEASURED.read_text())["ms"][name][""]
+    return syncscan.analyze(MEASURED.parent / f"{name.replace(' ', '_')}.json.gz", step_ms=step_ms)
+
+
 @each(("name", "variant", "measured", "standard_error"), list(cases()))
 def test_a_projection_is_what_the_step_took_without_its_syncs(
     name: str, variant: str, measured: float, standard_error: float
 ) -> None:
     """The recordings of `benchmarks/whatif.py`: each step timed with and without each of its syncs, in turn."""
-    step_ms = json.loads(MEASURED.read_text())["ms"][name][""]
-    analysis = syncscan.analyze(MEASURED.parent / f"{name.replace(' ', '_')}.json.gz", step_ms=step_ms)
-    p = analysis.whatif("all" if variant == "all" else f"scope:sync{variant} *")
+    p = timed(name).whatif("all" if variant == "all" else f"scope:sync{variant} *")
     error, width = LIMITS.get((name, variant), (ERROR, WIDTH))
     held(p, measured, max(NOISE, 2 * standard_error), error, width)

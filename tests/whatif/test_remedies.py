@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -93,7 +93,6 @@ def test_without_a_replay_there_is_no_list():
     assert api.analyze_trace(t.trace()).remedies == ()
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(0, 900), st.integers(0, 200), st.booleans())
 def test_all_together_gain_no_more_than_the_step(loading, launches, read):
     """Each adds zero or more, and the sum stays within the step."""
