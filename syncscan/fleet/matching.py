@@ -251,9 +251,9 @@ def _next(
             rank: collective_of(members, rank, place).end + epoch[rank] + corrected.get(rank, 0)
             for rank, place in zip(collective.ranks, collective.places, strict=True)
         }
-        settled = [end for rank, end in ends.items() if rank in corrected]
-        if settled and len(settled) < len(ends):
-            at = median(settled)
+        corrected_ends = [end for rank, end in ends.items() if rank in corrected]
+        if corrected_ends and len(corrected_ends) < len(ends):
+            at = median(corrected_ends)
             for rank, end in ends.items():
                 if rank not in corrected:
                     apart[rank].append(at - end)

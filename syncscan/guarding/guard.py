@@ -6,7 +6,7 @@ import fnmatch
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
@@ -29,11 +29,6 @@ from syncscan.guarding.guarded_sync import (
 MOST_STORED = 100
 """Most syncs that are stored; all are counted."""
 
-_HELP = {
-    "syncs": "Host-device syncs that weren't allowed.",
-    "violations": "Syncs beyond the limit.",
-    "steps": "Completed steps.",
-}
 OnViolation = Literal["warn", "raise"] | Callable[[GuardedSync], object]
 
 
@@ -56,8 +51,9 @@ class Guard:
 
     `violations` are the syncs beyond the limit that nobody allowed, `allowed` those that somebody did (of each the
     first `MOST_STORED`). `count` and `allowed_count` are how many there were, `by_place` how many of each line counted,
-    and `by_reason` how many were allowed for which reason. `steps` is how many ended since the guard began, `armed`
-    whether it is watching now, `highest` the most syncs that one step made.
+    and `by_reason` how many were allowed for which reason: numbers that a client of Prometheus or TensorBoard takes.
+    `steps` is how many ended since the guard began, `armed` whether it is watching now, `highest` the most syncs that
+    one step made.
     """
 
     def __init__(
@@ -108,38 +104,6 @@ class Guard:
         self._in_step = 0
         if not self.armed and self.steps == self._warmup:
             self._arm()
-
-    def log_to(self, writer: Any, step: int | None = None) -> None:
-        """Write the counts as scalars, below `syncscan/NAME/`.
-
-        Args:
-            writer: anything with `add_scalar(tag, value, step)`, as torch's and tensorboardX's `SummaryWriter`.
-            step: the step that they are of; the guard's own count if not given.
-        """
-        for name, count in self._totals().items():
-            writer.add_scalar(f"syncscan/{self.name}/{name}", count, self.steps if step is None else step)
-
-    def prometheus(self) -> str:
-        """Return the counts in Prometheus' text format 0.0.4, for a `/metrics` page or a text file collector."""
-        guard = {"guard": self.name}
-        lines = [
-            line
-            for name, words in _HELP.items()
-            for line in family(f"syncscan_{name}_total", "counter", words, [(guard, self._totals()[name])])
-        ]
-        places = [({**guard, "place": place}, count) for place, count in sorted(self.by_place.items())]
-        lines += family("syncscan_syncs_by_place_total", "counter", "Host-device syncs by line.", places)
-        reasons = [({**guard, "reason": reason}, count) for reason, count in sorted(self.by_reason.items())]
-        words = "Host-device syncs that were allowed, by reason."
-        return "\n".join([*lines, *family("syncscan_allowed_syncs_total", "counter", words, reasons)]) + "\n"
-
-    def _totals(self) -> dict[str, int]:
-        return {
-            "syncs": self.count,
-            "violations": self.violation_count,
-            "allowed": self.allowed_count,
-            "steps": self.steps,
-        }
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
         """Record a sync; `process` calls this, in the thread that waits."""
@@ -239,7 +203,7 @@ def guard(
         warmup: number of calls of `step()` before it is armed.
         scope: count only what waits inside of a `record_function` scope whose name matches this glob.
         threads: "own" for the thread that enters the block and its backward passes; "all" for every thread.
-        name: what warnings and exported counts call it.
+        name: what warnings call it.
 
     Returns:
         A `Guard`, to be used as a context manager around a loop: to enter the first takes half a millisecond. They may
@@ -271,16 +235,3 @@ def _check(limit: int, warmup: int, allow: Mapping[str, str], on_violation: obje
     for glob, reason in allow.items():
         if not glob or not reason:
             raise UsageError(f"allow has {glob!r}: {reason!r}, but each entry needs a glob and a reason.")
-
-
-def family(name: str, kind: str, words: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """Yield the lines of one metric, with the labels and the value of each sample."""
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-        yield f"{name}{{{inside}}} {value}"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

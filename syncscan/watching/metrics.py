@@ -8,12 +8,11 @@ import importlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError, installing
-from syncscan.guarding.guard import family
 from syncscan.watching.watch_file import ENCODER, RECORDS, Alarm, Begin, Record, Window
 
 Sink = Callable[[Record], None]
@@ -106,8 +105,21 @@ class Prometheus:
         return "".join(
             f"{line}\n"
             for name, kind, words, samples in rows
-            for line in family(f"syncscan_watch_{name}", kind, words, samples)
+            for line in _metric(f"syncscan_watch_{name}", kind, words, samples)
         )
+
+
+def _metric(name: str, kind: str, words: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+    """Yield the lines of one metric, with the labels and the value of each sample."""
+    yield f"# HELP {name} {words}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+        yield f"{name}{{{inside}}} {value}"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 class PrometheusFile(Prometheus):

@@ -311,38 +311,6 @@ def test_a_scope_limits_what_counts(machine: Machine) -> None:
     assert [v.scopes for v in guard.violations] == [("decode 1", "inner")]
 
 
-def test_counts_go_to_any_writer(machine: Machine) -> None:
-    """Any object with `add_scalar` is a writer."""
-    written: list[tuple[str, float, int]] = []
-
-    class Writer:
-        def add_scalar(self, tag: str, value: float, step: int) -> None:
-            written.append((tag, value, step))
-
-    with syncscan.guard(limit=1, name="train") as guard:
-        machine.sync()
-        machine.sync()
-        guard.step()
-    guard.log_to(Writer())
-    assert written == [
-        ("syncscan/train/syncs", 2, 1),
-        ("syncscan/train/violations", 1, 1),
-        ("syncscan/train/allowed", 0, 1),
-        ("syncscan/train/steps", 1, 1),
-    ]
-
-
-def test_counts_as_prometheus_text() -> None:
-    """Labels are escaped; each family has its help and type once."""
-    guard = syncscan.guard(name='a"b')
-    guard.by_place["C:\\x.py:3"] = 2
-    text = guard.prometheus()
-    assert 'syncscan_syncs_by_place_total{guard="a\\"b",place="C:\\\\x.py:3"} 2\n' in text
-    assert 'syncscan_steps_total{guard="a\\"b"} 0\n' in text
-    heads = [line.split()[:3] for line in text.splitlines() if line.startswith("#")]
-    assert len(heads) == len({tuple(head) for head in heads}) == 10
-
-
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
