@@ -16,12 +16,11 @@ from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import write_ranks
 
-distributed = pytest.importorskip("distributed")
-
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """Start a cluster in this process; messages are packed as between machines."""
+    distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="tcp"
     ) as cluster:
@@ -62,6 +61,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     """One of two processes is killed when a quarter is done; all ranks equal those of a run without that."""
     paths = write_ranks(tmp_path / "job", 40)
     expected = [decoded(outcome_of(path, {}, None).rank) for path in paths]
+    distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         pids = [worker.pid for worker in cluster.workers.values()]
 

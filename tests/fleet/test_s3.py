@@ -17,15 +17,13 @@ from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import write_ranks
 
-s3fs = pytest.importorskip("s3fs")
-server = pytest.importorskip("moto.server")
-
 KEY, SECRET = "AKIAKEYOFTHETESTS", "s3cr3tOfTheTests"
 
 
 @pytest.fixture(scope="module")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """With two traces and a report in it; the server takes these credentials and no others' requests."""
+    s3fs, server = pytest.importorskip("s3fs"), pytest.importorskip("moto.server")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()

@@ -373,9 +373,7 @@ def test_errors_of_a_dry_test_are_its_own(pytester: pytest.Pytester, run) -> Non
 WORKERS = """
 import multiprocessing
 import pytest, torch
-
-def touched(folder):
-    open(f"{folder}/file", "w").close()
+from writer import touched
 
 def work(folder):
     worker = multiprocessing.get_context("forkserver").Process(target=touched, args=(folder,))
@@ -394,11 +392,13 @@ def test_afterwards():
 
 
 @pytest.mark.skipif(not landlock.holds(), reason="no Landlock here")
-def test_processes_of_later_tests_are_free(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server that forks them isn't the one that a dry test has started."""
+def test_processes_of_later_tests_are_free(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm_python: str
+) -> None:
+    """The server that forks them isn't the one that a dry test has started; they import no torch."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makepyfile(test_it=WORKERS)
-    done = pytester.runpytest_subprocess("-p", "syncscan.pytest_plugin")
+    pytester.makepyfile(test_it=WORKERS, writer='def touched(folder): open(f"{folder}/file", "w").close()')
+    done = pytester.run(warm_python, "-m", "pytest", "-p", "syncscan.pytest_plugin")
     done.assert_outcomes(passed=2)
     assert "Traceback" not in done.stderr.str()
 
