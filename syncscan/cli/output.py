@@ -81,10 +81,17 @@ def warn_briefly(analysis: Analysis, printed: Collection[str] = ()) -> None:
         warn([f"{unsaid[0]}{f' ({len(unsaid) - 1} more: -v)' if unsaid[1:] else ''}"])
 
 
-def drawn(blocks: Iterable[Block], form: str, output: str | None = None) -> str:
-    """Return a report as Markdown, or as text for a file or for stdout, whose width and colors count."""
+def drawn(blocks: Iterable[Block], form: str, output: str | None = None, about: str = "") -> str:
+    """Return a report as Markdown, as a page, or as text for a file or for stdout, whose width and colors count.
+
+    `about` is the command's object that a page names.
+    """
     from syncscan.report import markup, terminal
 
+    if form == "html":
+        from syncscan.report import page
+
+        return page.drawn(blocks, f"syncscan {click.get_current_context().info_name}", about)
     return markup.drawn(blocks) if form == "markdown" else terminal.drawn(blocks, width(), output is None and colors())
 
 

@@ -42,18 +42,16 @@ def command(
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches, only the syncs that --remove names are
     removed. With --fix, the step is that of the fixes: what is made or read once takes its whole op along.
     """
-    from syncscan.report import page, whatif_report
+    from syncscan.report import whatif_report
 
     refuse(output, force, trace)
     analysis = analysis_options.analysis_of(trace)
     warn(analysis.warnings)
     chosen = remove or (() if launches else ("all",))
     projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches, fix=fix)
-    report = whatif_report.blocks(analysis, projection)
     if form == "json":
         text = whatif_report.render(analysis, projection)
-    elif form == "html":
-        text = page.drawn(report, "syncscan whatif", posixpath.basename(ntpath.basename(trace)))
     else:
-        text = drawn(report, form, output)
+        name = posixpath.basename(ntpath.basename(trace))
+        text = drawn(whatif_report.blocks(analysis, projection), form, output, name)
     deliver(text, output, force)

@@ -200,7 +200,7 @@ def _result(
             return drawn((*fix_report.patch(fixed), *report), form)
         return fixed.patch + drawn(report, form, output).encode("utf-8", "replace")
     if form == "sarif":
-        return sarif.drawn(flagged_fixes(fixed))
+        return sarif.drawn([flagged_fixes(fixed)])
     return document.render(fixed)
 
 

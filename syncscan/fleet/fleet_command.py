@@ -69,20 +69,12 @@ def _form(form: str, output: str | None) -> str:
 
 
 def _render(fleet: Fleet, form: str, output: str | None) -> str:
+    from syncscan import report
     from syncscan.fleet import document
     from syncscan.fleet import report as fleet_report
-    from syncscan.fleet.document import flagged_job
-    from syncscan.report import csv, github, junit, page, sarif
 
-    if form in ("text", "markdown"):
-        return drawn(fleet_report.blocks(fleet), form, output)
-    if form == "html":
-        return page.drawn(fleet_report.blocks(fleet), "syncscan fleet")
     if form == "json":
         return document.render(fleet)
-    flagged = flagged_job(fleet)
-    if form == "github":
-        return github.drawn([flagged])
-    if form == "junit":
-        return junit.drawn([flagged])
-    return csv.drawn(flagged) if form == "csv" else sarif.drawn(flagged)
+    if form in report.ROWS:
+        return report.listed([document.flagged_job(fleet)], form)
+    return drawn(fleet_report.blocks(fleet), form, output)

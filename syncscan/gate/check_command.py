@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from syncscan.cli.result_options import result_options
 from syncscan.cli.running_options import Finite
 from syncscan.errors import UsageError
 from syncscan.gate.jobs import is_job, job_of
+from syncscan.model.finding import Severity
 
 if TYPE_CHECKING:
     from syncscan.gate import Baseline
@@ -72,8 +73,6 @@ def command(
     of_job = is_job(fleet, traces)
     rules = _rules(syncs, races, limit, baseline, of_job)
     paths = traces if of_job else tuple(api.find(traces))
-    if form == "sarif" and (of_job or len(paths) > 1):
-        raise UsageError("--format sarif takes one trace.", "Use another format.")
     if of_job and analysis_options.process is not None:
         raise UsageError("--process applies to a single trace.", "Leave it out for a job.")
     if update_baseline and not rules.baseline:
@@ -88,7 +87,7 @@ def command(
         return
     source = rules.source or "the default: no syncs"
     verdicts = _together(verdicts)
-    deliver(_render(verdicts, checked, source, form, output), output, force)
+    deliver(_render(verdicts, source, form, output), output, force)
     if not all(verdict.passed for verdict in verdicts):
         click.get_current_context().exit(FAILED)
 
@@ -157,31 +156,13 @@ def _update(path: str, checked: Sequence[Analysis | Fleet], verdicts: Sequence[C
     say(f"Wrote {path}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}{races}.")
 
 
-def _render(
-    verdicts: Sequence[CheckVerdict], checked: Sequence[Analysis | Fleet], source: str, form: str, output: str | None
-) -> str:
+def _render(verdicts: Sequence[CheckVerdict], source: str, form: str, output: str | None) -> str:
     from syncscan import report
     from syncscan.gate import check_report
-    from syncscan.gate.check_report import flagged_limits
-    from syncscan.report import github, junit
 
-    if form == "text":
-        return drawn(check_report.blocks(verdicts, source), form, output)
-    if form == "sarif":
-        return report.render(_with_verdict(cast("Analysis", checked[0]), verdicts[0]), form)
     if form == "json":
         return check_report.render(verdicts, source)
-    flagged = [flagged_limits(verdict, source, with_kept=form == "github") for verdict in verdicts]
-    return github.drawn(flagged) if form == "github" else junit.drawn(flagged)
-
-
-def _with_verdict(analysis: Analysis, verdict: CheckVerdict) -> Analysis:
-    """Return the analysis as SARIF shows a verdict: violations are errors, everything else is left out."""
-    from syncscan.model.finding import Severity
-
-    guilty = {f.id for f in verdict.guilty}
-    findings = (replace(f, severity=Severity.HIGH if f.id in guilty else Severity.INFO) for f in analysis.findings)
-    sentences = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
-    order = sorted(findings, key=lambda f: f.severity is Severity.INFO)
-    warnings = (*sentences, *analysis.warnings)
-    return replace(analysis, findings=tuple(order), races=verdict.guilty_races, warnings=warnings)
+    if form in report.ROWS:
+        kept = {"github": Severity.LOW, "sarif": Severity.INFO}.get(form)
+        return report.listed([check_report.flagged_limits(verdict, source, kept) for verdict in verdicts], form)
+    return drawn(check_report.blocks(verdicts, source), form, output)

@@ -17,13 +17,14 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.json_text import Document, about, indented, written
 from syncscan.model.race import Race
 from syncscan.report.blocks import Block, Heading, Item, Items, Sentence, Span, code, notes, strong
-from syncscan.report.flagged import Flagged, FlaggedLine, flagged_race, place_of, place_of_race
+from syncscan.report.flagged import Flagged, FlaggedLine, flagged_finding, flagged_race, place_of, place_of_race
 from syncscan.report.phrases import (
     certainty,
     chain,
     gains,
     line,
     places,
+    replayed,
     sentences,
     waiting_time,
     what,
@@ -127,23 +128,25 @@ TOOL = "syncscan check"
 _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
 
 
-def flagged_limits(verdict: CheckVerdict, rules_from: str, with_kept: bool = False) -> Flagged:
-    """Return what breaks the limits; with `with_kept` also what waits and keeps them, for those who review it."""
+def flagged_limits(verdict: CheckVerdict, rules_from: str, kept: Severity | None = None) -> Flagged:
+    """Return what breaks the limits; with `kept` also what waits and keeps them, as severe as that."""
     guilty = {f.id for f in verdict.guilty}
-    within = [f for f in verdict.counted if f.id not in guilty] if with_kept else []
+    said = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
+    within = [f for f in verdict.counted if f.id not in guilty] if kept else []
     return Flagged(
         tool=TOOL,
         path=verdict.path,
         lines=(
             *(flagged_race(race, verdict.path) for race in verdict.guilty_races),
             *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
-            *(_sync(f, verdict, Severity.LOW) for f in within),
+            *(_sync(f, verdict, kept or Severity.LOW) for f in within),
         ),
         limits=tuple(_limit(v, verdict, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
         closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
         output=" ".join(verdict.all_notes),
+        notifications=tuple(("warning", text) for text in said),
     )
 
 
@@ -171,13 +174,12 @@ def _detail(f: Finding) -> str:
 
 def _sync(f: Finding, verdict: CheckVerdict, severity: Severity) -> FlaggedLine:
     """Return a sync as the answer to whether its line may stay: how long it waits, and what removing it gains."""
-    source = f.source
-    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
-    gain = gains(f, verdict.step_us)
+    doubt = "" if f.source is None or f.source.exact else f"The line is uncertain: {certainty(f.source)}"
+    gain = gains(f, replayed(verdict.step))
     sync = f"{what(f)} {waiting_time(f)}, {times(f.per_step)}{gain and f'; {gain}'}"
     message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.fix, doubt)
     title = f"{f.title}; {gain}" if gain else f.title
-    return FlaggedLine(rule=f.rule, severity=severity, title=title, message=message, place=place_of(source))
+    return replace(flagged_finding(f, verdict.step, verdict.path), severity=severity, title=title, message=message)
 
 
 SCHEMA = "syncscan.check/2"

@@ -89,12 +89,10 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
 
 def _render(diff: Diff, sides: Sequence[Sequence[Analysis] | Fleet], form: str, output: str | None) -> str:
     from syncscan.gate import diff_report
-    from syncscan.report import page, step_picture
+    from syncscan.report import step_picture
 
     if form == "json":
         return diff_report.render(diff)
-    if form == "html":
-        recordings = [side[0] for side in sides if isinstance(side, Sequence)]
-        picture = step_picture.measured(*recordings) if recordings else None
-        return page.drawn(diff_report.blocks(diff, picture), "syncscan diff")
-    return drawn(diff_report.blocks(diff), form, output)
+    recordings = [side[0] for side in sides if isinstance(side, Sequence)] if form == "html" else []
+    picture = step_picture.measured(*recordings) if recordings else None
+    return drawn(diff_report.blocks(diff, picture), form, output)

@@ -20,7 +20,6 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source
 from syncscan.model.fleet import Fleet
-from syncscan.report.phrases import replayed
 
 DEFAULT = Limit(syncs=0)
 """Limit if no other is given: no syncs."""
@@ -68,7 +67,7 @@ def judge(
         met=tuple(met),
         races=races.counted,
         exempt_races=races.exempt,
-        step_us=replayed(checked.step),
+        step=checked.step,
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from syncscan.model.finding import Finding
 from syncscan.model.race import Race
+from syncscan.model.step import NOT_MEASURED, StepSummary
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +123,8 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     races: tuple[Race, ...] = ()
     """Races of a dry run that were checked against their limit."""
     exempt_races: tuple[Exempt[Race], ...] = ()
-    step_us: float = 0.0
-    """The recording's step, of which gains are a part; 0 for a job."""
+    step: StepSummary = NOT_MEASURED
+    """The recording's step, of which gains are a part; that of a job isn't measured."""
 
     @property
     def passed(self) -> bool:

@@ -70,19 +70,14 @@ def _allowed() -> tuple[Allowance, ...]:
 
 
 def _rendered(linted: LintResult, form: str, output: str | None) -> str:
-    from syncscan.lint import report
+    from syncscan import report
     from syncscan.lint import report as lint_report
-    from syncscan.lint.report import flagged_warnings
-    from syncscan.report import csv, github, sarif
 
-    if form in ("text", "markdown"):
-        return drawn(lint_report.blocks(linted), form, output)
     if form == "json":
-        return report.render(linted)
-    flagged = flagged_warnings(linted)
-    if form == "github":
-        return github.drawn([flagged])
-    return sarif.drawn(flagged) if form == "sarif" else csv.drawn(flagged)
+        return lint_report.render(linted)
+    if form in report.ROWS:
+        return report.listed([lint_report.flagged_warnings(linted)], form)
+    return drawn(lint_report.blocks(linted), form, output)
 
 
 def _code(linted: LintResult, fail_on: str | None) -> int:

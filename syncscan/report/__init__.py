@@ -6,10 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from syncscan.model.analysis import Analysis
+    from syncscan.report.flagged import Flagged
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "svg")
-"""Formats; text and Markdown are blocks, each other one a module of this package with a function `render(analysis)`."""
+"""Formats; text and Markdown are blocks, four are rows, each other one a module with a function `render(analysis)`."""
+ROWS = ("csv", "sarif", "github", "junit")
+"""Formats of flagged lines, each a module of this package with a function `drawn`."""
 
 
 def render(analysis: Analysis, form: str, **options: Any) -> str:
@@ -21,4 +26,13 @@ def render(analysis: Analysis, form: str, **options: Any) -> str:
 
         blocks = analysis_report.blocks(analysis, options.pop("verbose", False), options.pop("program", None))
         return terminal.drawn(blocks, **options) if form == "text" else markup.drawn(blocks)
+    if form in ROWS:
+        from syncscan.report.flagged import flagged_findings
+
+        return listed([flagged_findings(analysis)], form)
     return str(importlib.import_module(f"syncscan.report.{form}").render(analysis, **options))
+
+
+def listed(flagged: Sequence[Flagged], form: str) -> str:
+    """Return the lines that any kind of result flags in one of `ROWS`, importing its writer on first use."""
+    return str(importlib.import_module(f"syncscan.report.{form}").drawn(flagged))

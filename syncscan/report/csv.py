@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from syncscan.model.analysis import Analysis
-from syncscan.report.flagged import Flagged, flagged_findings
+from syncscan.report.flagged import Flagged
 from syncscan.report.printable import shown
 
 
-def render(analysis: Analysis) -> str:
-    """Return races and findings as CSV with a header; times in µs per step."""
-    return drawn(flagged_findings(analysis))
-
-
-def drawn(flagged: Flagged) -> str:
+def drawn(flagged: Sequence[Flagged]) -> str:
     """Return flagged lines as CSV with a header, in order; numbers have three decimals.
 
     Text that a spreadsheet would run gets an apostrophe in front; line ends and control characters in it are replaced.
     """
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(flagged.columns), lineterminator="\n")
+    writer = csv.DictWriter(out, list(flagged[0].columns), lineterminator="\n")
     writer.writeheader()
-    for row in chain(*(line.rows for line in flagged.lines), flagged.rows):
-        writer.writerow({name: cell(value) for name, value in row.items()})
+    for one in flagged:
+        for row in chain(*(line.rows for line in one.lines), one.rows):
+            writer.writerow({name: cell(value) for name, value in row.items()})
     return out.getvalue()
 
 

@@ -123,7 +123,6 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     """Return the findings that an analysis shows, in order, with its verdict and advice."""
     s, path = analysis.step, analysis.trace.info.path
     findings = analysis.shown.findings
-    rows = finding_rows(findings, path)
     front = front_of(analysis)
     doubt = "" if front.sure == "yes" else front.why_sure
     conclusion = (front.verdict, front.together, *front.advice, front.races, doubt, front.hidden)
@@ -131,7 +130,7 @@ def flagged_findings(analysis: Analysis) -> Flagged:
         path=path,
         lines=(
             *(flagged_race(race, path) for race in analysis.races),
-            *(_line(f, s, row) for f, row in zip(findings, rows, strict=True)),
+            *(flagged_finding(f, s, path) for f in findings),
         ),
         columns=tuple(FINDING_COLUMNS),
         passed=NOTHING,
@@ -152,7 +151,8 @@ def place_of_race(race: Race) -> FilePosition | None:
     return FilePosition(race.second.file, race.second.line) if race.second.file else None
 
 
-def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
+def flagged_finding(f: Finding, step: StepSummary, path: str) -> FlaggedLine:
+    """Return a finding as a flagged line, of the trace at this path."""
     library = f"It happens in {in_library(f)}" if f.in_library else ""
     doubt = "" if f.source is None or f.source.exact else f"The line is uncertain: {certainty(f.source)}"
     message = sentences(f"{what(f)} {measured(f, step)}", library, projected(f, step), f.fix, doubt)
@@ -176,7 +176,7 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         took_us=f.waited_us,
         cost=f"{f.title}: {measured(f, step)}",
         details=_details(f, step),
-        rows=(row,),
+        rows=tuple(finding_rows([f], path)),
         changes=((source.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
     )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
-from syncscan.report.flagged import FilePosition, Flagged, flagged_findings
+from syncscan.report.flagged import FilePosition, Flagged
 from syncscan.report.phrases import sentences
 from syncscan.report.printable import shown
 
@@ -16,11 +15,6 @@ A_KIND = 10
 """Most annotations of a kind that GitHub shows per step (and 50 per job)."""
 CLOSING = 4000
 """Characters of the summary annotation."""
-
-
-def render(analysis: Analysis) -> str:
-    """Return a workflow command per finding above `info`, most important first, and a notice with the verdict."""
-    return drawn([flagged_findings(analysis)])
 
 
 def drawn(flagged: Sequence[Flagged]) -> str:

@@ -7,20 +7,14 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
-from syncscan.report.flagged import Flagged, FlaggedLine, flagged_findings
+from syncscan.report.flagged import Flagged, FlaggedLine
 from syncscan.report.printable import shown
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
 """Severities that count as failures; lower ones are skipped tests, since they aren't worth a red build."""
 
 _TEXT = 1000
-
-
-def render(analysis: Analysis) -> str:
-    """Return the findings as one test suite; times in seconds per step, as the format requires."""
-    return drawn([flagged_findings(analysis)])
 
 
 def drawn(flagged: Sequence[Flagged]) -> str:

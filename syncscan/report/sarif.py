@@ -8,11 +8,10 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
-from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.fix import SourceEdit
 from syncscan.model.json_text import indented
-from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine, flagged_findings
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.printable import shown
 from syncscan.version import __version__
 
@@ -24,17 +23,12 @@ TEXT = 1000
 _LINK = re.compile(r"\](?=\()")
 
 
-def render(analysis: Analysis) -> str:
-    """Return the findings as a SARIF log with one run.
+def drawn(flagged: Sequence[Flagged]) -> str:
+    """Return the flagged lines, each with a diagnosis, as a SARIF log with a run per recording.
 
-    A finding without a source is located at the trace: code scanning refuses results that are nowhere.
+    A line without a place is located at the trace: code scanning refuses results that are nowhere.
     """
-    return drawn(flagged_findings(analysis))
-
-
-def drawn(flagged: Flagged) -> str:
-    """Return the flagged lines, each with a diagnosis, as a SARIF log with one run."""
-    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(flagged)]}
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": list(map(_run, flagged))}
     return indented(log) + "\n"
 
 

@@ -184,7 +184,7 @@ def test_names_with_markup_are_escaped() -> None:
 
 def test_sarif_has_the_fix_of_a_result() -> None:
     """With its edits; what is left to the author has none, and its reason."""
-    log = json.loads(sarif.drawn(flagged_fixes(FIXED)))
+    log = json.loads(sarif.drawn([flagged_fixes(FIXED)]))
     fixed, manual = log["runs"][0]["results"][:2]
     (change,) = fixed["fixes"][0]["artifactChanges"]
     assert change["artifactLocation"]["uri"] == "train.py"
@@ -199,7 +199,7 @@ def test_sarif_has_the_fix_of_a_result() -> None:
 
 
 def test_sarif_is_valid() -> None:
-    assert [e.message for e in validator().iter_errors(json.loads(sarif.drawn(flagged_fixes(FIXED))))] == []
+    assert [e.message for e in validator().iter_errors(json.loads(sarif.drawn([flagged_fixes(FIXED)])))] == []
 
 
 def test_a_saved_patch_is_read_back(tmp_path: Path) -> None:

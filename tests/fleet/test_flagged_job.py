@@ -20,7 +20,7 @@ from tests.report.example import HOSTILE
 def test_csv_has_every_row_of_the_frame() -> None:
     """Rows stand by finding instead of by rank; those of ranks without findings come last."""
     fleet = damaged()
-    rows = list(DictReader(StringIO(csv.drawn(flagged_job(fleet)))))
+    rows = list(DictReader(StringIO(csv.drawn([flagged_job(fleet)]))))
     assert sorted((row["rank"], row["step"], row["id"]) for row in rows) == sorted(
         (str(row["rank"]), str(row["step"]), row.get("id") or "") for row in fleet_rows(fleet)
     )
@@ -31,7 +31,7 @@ def test_csv_has_every_row_of_the_frame() -> None:
 def test_sarif_has_a_result_for_all_ranks_with_figures_and_fingerprint() -> None:
     """The id is that of the rank's own report, so code scanning knows it again."""
     fleet = job(4, 1)
-    (run,) = json.loads(sarif.drawn(flagged_job(fleet)))["runs"]
+    (run,) = json.loads(sarif.drawn([flagged_job(fleet)]))["runs"]
     result = run["results"][0]
     assert result["partialFingerprints"] == {"syncscanFindingId/v1": fleet.findings[0].id}
     assert result["properties"]["ranks"] == [*fleet.findings[0].ranks]
@@ -41,7 +41,7 @@ def test_sarif_has_a_result_for_all_ranks_with_figures_and_fingerprint() -> None
 
 def test_ranks_without_a_trace_are_notifications() -> None:
     """A job with a missing rank says so in SARIF's invocation."""
-    (run,) = json.loads(sarif.drawn(flagged_job(damaged())))["runs"]
+    (run,) = json.loads(sarif.drawn([flagged_job(damaged())]))["runs"]
     texts = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
     assert any("rank" in text for text in texts)
 
@@ -58,6 +58,6 @@ def test_a_job_without_findings_passes() -> None:
 def test_hostile_names_break_no_format(text: str) -> None:
     """Names from a trace stay text in each format."""
     flagged = flagged_job(hostile(text))
-    json.loads(sarif.drawn(flagged))
+    json.loads(sarif.drawn([flagged]))
     ET.fromstring(junit.drawn([flagged]))
     assert all(line.startswith("::") for line in github.drawn([flagged]).splitlines())

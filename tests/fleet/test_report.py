@@ -57,7 +57,7 @@ def test_html_golden(golden: Callable[[str, str], None]) -> None:
 
 def test_csv_golden(golden: Callable[[str, str], None]) -> None:
     """Two ranks, a step, three rows."""
-    golden("fleet.csv", csv.drawn(flagged_job(job(2, 1))))
+    golden("fleet.csv", csv.drawn([flagged_job(job(2, 1))]))
 
 
 @pytest.mark.parametrize(
@@ -241,5 +241,5 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     markdown = render_markdown(fleet)
     outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert "<script" not in outside
-    cells = [cell for line in csv.drawn(flagged_job(fleet)).splitlines()[1:] for cell in line.split(",")]
+    cells = [cell for line in csv.drawn([flagged_job(fleet)]).splitlines()[1:] for cell in line.split(",")]
     assert not any(cell.startswith(("=", "@", "\t")) for cell in cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from syncscan import api
+from syncscan import api, report
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import (
     Cause,
@@ -406,3 +406,8 @@ def scattered() -> Analysis:
             t.sync("aten::item > aten::_local_scalar_dense", at=start + 2100)
             t.launch("tail", at=start + 3500, lasts=50)
     return api.analyze_trace(t.trace())
+
+
+def rendered(form: str, of: Analysis) -> str:
+    """An analysis in a format."""
+    return report.render(of, form)

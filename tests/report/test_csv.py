@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from syncscan.report import csv
 from syncscan.report.frames import FINDING_COLUMNS, finding_frame
 from tests.each import each
-from tests.report.example import HOSTILE, analysis, hostile, typical
+from tests.report.example import HOSTILE, analysis, hostile, rendered, typical
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -20,12 +19,12 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def test_golden(golden: Callable[[str, str], None]):
     """The typical analysis looks as kept."""
-    golden("report.csv", csv.render(typical()))
+    golden("report.csv", rendered("csv", typical()))
 
 
 def test_columns_are_those_of_the_frame():
     """The header is `FINDING_COLUMNS`, and pandas reads the numbers that `to_frame` has."""
-    read = pd.read_csv(io.StringIO(csv.render(typical())))
+    read = pd.read_csv(io.StringIO(rendered("csv", typical())))
     frame = finding_frame(typical())
     assert list(read.columns) == list(FINDING_COLUMNS) == list(frame.columns)
     assert read["wait_us"].tolist() == frame["wait_us"].tolist()
@@ -34,13 +33,13 @@ def test_columns_are_those_of_the_frame():
 
 def test_no_findings_is_a_header():
     """Nothing found gives a table without rows."""
-    assert csv.render(analysis()).strip() == ",".join(FINDING_COLUMNS)
+    assert rendered("csv", analysis()).strip() == ",".join(FINDING_COLUMNS)
 
 
 @each("text", HOSTILE)
 def test_hostile_text_stays_in_its_cell(text: str):
     """One finding is one row of as many cells as there are columns, and none begins like a formula."""
-    (row,) = rows(csv.render(hostile(text)))
+    (row,) = rows(rendered("csv", hostile(text)))
     assert set(row) == set(FINDING_COLUMNS)
     assert not [v for v in row.values() if v.startswith(("=", "+", "-", "@", "\t", "\r"))]
-    assert len(csv.render(hostile(text)).splitlines()) == 2
+    assert len(rendered("csv", hostile(text)).splitlines()) == 2

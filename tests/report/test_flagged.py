@@ -12,8 +12,8 @@ import pytest
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence
 from syncscan.model.race import TEXTS, Race, RaceKind, RaceLine
-from syncscan.report import csv, github, html, junit, render, sarif
-from tests.report.example import typical
+from syncscan.report import html, render
+from tests.report.example import rendered, typical
 
 RACE = Race(
     id="1a2b3c4d",
@@ -32,7 +32,7 @@ def racing() -> Analysis:
 
 def test_sarif_has_a_race_as_a_result_with_its_rule_and_fingerprint() -> None:
     """An error at the later line; its rule is tagged as one of correctness."""
-    (run,) = json.loads(sarif.render(racing()))["runs"]
+    (run,) = json.loads(rendered("sarif", racing()))["runs"]
     result = run["results"][0]
     rule = run["tool"]["driver"]["rules"][result["ruleIndex"]]
     assert (rule["id"], rule["properties"]["tags"]) == ("read-before-copy", ["correctness", "race"])
@@ -43,18 +43,18 @@ def test_sarif_has_a_race_as_a_result_with_its_rule_and_fingerprint() -> None:
 
 
 def test_github_shows_a_race_as_an_error_at_its_line() -> None:
-    assert github.render(racing()).startswith("::error file=train.py,line=12,")
+    assert rendered("github", racing()).startswith("::error file=train.py,line=12,")
 
 
 def test_junit_has_a_race_as_a_failed_test() -> None:
-    text = junit.render(racing())
+    text = rendered("junit", racing())
     assert "read-before-copy in train.py:12 [1a2b3c4d]" in text
-    assert text.count("<failure") == junit.render(typical()).count("<failure") + 1
+    assert text.count("<failure") == rendered("junit", typical()).count("<failure") + 1
 
 
 def test_csv_has_a_race_as_a_row_whose_waits_are_empty() -> None:
     """The later line, how often, and what to do; a race has no wait."""
-    row = next(DictReader(StringIO(csv.render(racing()))))
+    row = next(DictReader(StringIO(rendered("csv", racing()))))
     assert (row["rule"], row["file"], row["line"], row["count"]) == ("read-before-copy", "train.py", "12", "3")
     assert (row["wait_us"], row["fix"]) == ("", RACE.fix)
 
@@ -73,8 +73,8 @@ def test_a_race_without_a_file_has_no_place() -> None:
     """In SARIF that of the trace, or of the run that met it."""
     race = msgspec.structs.replace(RACE, first=None, second=RaceLine("", 0, "load > aten::fill_"))
     nowhere = msgspec.structs.replace(typical(), races=(race,))
-    assert github.render(nowhere).startswith("::error title=")
-    (location,) = json.loads(sarif.render(nowhere))["runs"][0]["results"][0]["locations"]
+    assert rendered("github", nowhere).startswith("::error title=")
+    (location,) = json.loads(rendered("sarif", nowhere))["runs"][0]["results"][0]["locations"]
     assert location["physicalLocation"]["artifactLocation"]["uri"] == "built.pt.trace.json"
     assert "read in load &gt; aten::fill_" in html.render(nowhere)
-    assert next(DictReader(StringIO(csv.render(nowhere))))["file"] == ""
+    assert next(DictReader(StringIO(rendered("csv", nowhere))))["file"] == ""

@@ -6,21 +6,20 @@ import re
 from collections.abc import Callable
 
 from syncscan.model.finding import Severity
-from syncscan.report import github
 from tests.each import each
-from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+from tests.report.example import HOSTILE, analysis, finding, hostile, rendered, typical
 
 COMMAND = re.compile(r"::(error|warning|notice) (?:file=([^:,]*),line=(\d+),)?title=([^:,]*)::(.*)")
 
 
 def test_golden(golden: Callable[[str, str], None]):
     """The typical analysis looks as kept."""
-    golden("report.github.txt", github.render(typical()))
+    golden("report.github.txt", rendered("github", typical()))
 
 
 def test_no_findings_is_one_notice():
     """Nothing found is said."""
-    (line,) = github.render(analysis()).splitlines()
+    (line,) = rendered("github", analysis()).splitlines()
     assert line.startswith("::notice title=syncscan::")
     assert "No sync was found." in line
 
@@ -32,7 +31,7 @@ def test_limits_are_kept_and_reported():
         for severity in (Severity.HIGH, Severity.MEDIUM, Severity.LOW)
         for k in range(20)
     ]
-    lines = github.render(analysis(*many)).splitlines()
+    lines = rendered("github", analysis(*many)).splitlines()
     kinds = [COMMAND.fullmatch(line).group(1) for line in lines]  # type: ignore[union-attr]
     assert {kind: kinds.count(kind) for kind in kinds} == {"error": 10, "warning": 10, "notice": 10}
     assert "31 more of them have no annotation" in lines[-1]
@@ -40,7 +39,7 @@ def test_limits_are_kept_and_reported():
 
 def test_intended_waits_are_left_out():
     """Findings of severity info get no annotation."""
-    lines = github.render(typical()).splitlines()
+    lines = rendered("github", typical()).splitlines()
     assert len(lines) == 4
     assert not [line for line in lines if "torch.cuda.synchronize" in line]
 
@@ -48,7 +47,7 @@ def test_intended_waits_are_left_out():
 @each("text", HOSTILE)
 def test_hostile_text_gives_no_command(text: str):
     """Every line is one command of ours, whatever the names hold."""
-    lines = github.render(hostile(text)).split("\n")
+    lines = rendered("github", hostile(text)).split("\n")
     assert lines.pop() == ""
     assert len(lines) == 2
     assert all(COMMAND.fullmatch(line) for line in lines)
@@ -57,7 +56,7 @@ def test_hostile_text_gives_no_command(text: str):
 
 def test_escapes_are_those_of_the_runner():
     """The runner unescapes them to the original text."""
-    (line, _) = github.render(hostile("50%, a:b")).splitlines()
+    (line, _) = rendered("github", hostile("50%, a:b")).splitlines()
     _, file, number, title, message = COMMAND.fullmatch(line).groups()  # type: ignore[union-attr]
     assert (file, number, title) == ("50%25%2C a%3Ab", "3", "50%25%2C a%3Ab")
     assert "50%25, a:b" in message

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from syncscan.model.finding import Source
-from syncscan.report import sarif
 from tests.each import each
-from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+from tests.report.example import HOSTILE, analysis, finding, hostile, rendered, typical
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / ".ci" / "cache" / "sarif-2.1.0.json"
@@ -43,30 +42,30 @@ def run(text: str) -> dict[str, Any]:
 
 def test_golden(golden: Callable[[str, str], None]):
     """The typical analysis looks as kept."""
-    golden("report.sarif", sarif.render(typical()))
+    golden("report.sarif", rendered("sarif", typical()))
 
 
 def test_the_schema_can_refuse():
     """The validator that the next tests trust does find fault."""
-    log = json.loads(sarif.render(typical()))
+    log = json.loads(rendered("sarif", typical()))
     log["runs"][0]["results"][0]["level"] = "catastrophe"
     assert not validator().is_valid(log)
 
 
 def test_valid():
     """The typical analysis is valid SARIF 2.1.0."""
-    assert [e.message for e in validator().iter_errors(json.loads(sarif.render(typical())))] == []
+    assert [e.message for e in validator().iter_errors(json.loads(rendered("sarif", typical())))] == []
 
 
 def test_valid_without_findings():
     """So is one that found nothing."""
-    assert [e.message for e in validator().iter_errors(json.loads(sarif.render(analysis())))] == []
+    assert [e.message for e in validator().iter_errors(json.loads(rendered("sarif", analysis())))] == []
 
 
 @each("text", HOSTILE)
 def test_valid_with_hostile_text(text: str):
     """So is one whose every name is hostile; file names are URIs still."""
-    log = json.loads(sarif.render(hostile(text)))
+    log = json.loads(rendered("sarif", hostile(text)))
     assert [e.message for e in validator().iter_errors(log)] == []
     (result,) = log["runs"][0]["results"]
     uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
@@ -75,14 +74,14 @@ def test_valid_with_hostile_text(text: str):
 
 def test_every_result_has_a_place_and_a_fingerprint():
     """Code scanning refuses results without a location, and knows them again by their fingerprints."""
-    results = run(sarif.render(typical()))["results"]
+    results = run(rendered("sarif", typical()))["results"]
     assert all(r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in results)
     assert [r["partialFingerprints"]["syncscanFindingId/v1"] for r in results] == [f.id for f in typical().findings]
 
 
 def test_rules_are_listed_once_and_referred_to():
     """Each result points at its rule."""
-    only = run(sarif.render(typical()))
+    only = run(rendered("sarif", typical()))
     rules = [r["id"] for r in only["tool"]["driver"]["rules"]]
     assert rules == ["nonzero", "explicit-sync"]
     assert all(rules[r["ruleIndex"]] == r["ruleId"] for r in only["results"])
@@ -90,7 +89,7 @@ def test_rules_are_listed_once_and_referred_to():
 
 def test_levels_follow_severity():
     """High is an error, medium a warning, low a note, info none."""
-    results = run(sarif.render(typical()))["results"]
+    results = run(rendered("sarif", typical()))["results"]
     assert [r["level"] for r in results] == ["error", "warning", "note", "none"]
 
 
@@ -106,7 +105,7 @@ def test_levels_follow_severity():
 def test_files_are_uris(file: str, artifact: dict[str, str]):
     """Relative to the repository or absolute, on any system."""
     a = analysis(finding(source=Source(file, 1, "f", exact=True)))
-    (result,) = run(sarif.render(a))["results"]
+    (result,) = run(rendered("sarif", a))["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"] == artifact
 
 
@@ -114,5 +113,5 @@ def test_the_only_candidate_is_the_line():
     """Where a guess leaves one line, the result is there; where it leaves two, at the function."""
     places = [Source("a.py", 10, "f", False, (14,)), Source("a.py", 10, "f", False, (14, 17))]
     a = analysis(*[finding(source=s) for s in places])
-    lines = [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in run(sarif.render(a))["results"]]
+    lines = [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in run(rendered("sarif", a))["results"]]
     assert lines == [14, 10]

@@ -7,8 +7,8 @@ import json
 from msgspec.structs import replace
 
 from syncscan.model.fix import Safety, SourceEdit, Suggested
-from syncscan.report import evidence, html, sarif, source
-from tests.report.example import analysis, finding
+from syncscan.report import evidence, html, source
+from tests.report.example import analysis, finding, rendered
 
 DIFF = "--- a/train.py\n+++ b/train.py\n@@ -3 +3 @@\n-total += loss.item()\n+total += loss.detach()\n"
 CHANGE = Suggested(
@@ -49,6 +49,6 @@ def test_the_evidence_shows_it() -> None:
 
 
 def test_sarif_has_its_edits() -> None:
-    (result,) = json.loads(sarif.render(analysis(replace(finding(), suggested=CHANGE))))["runs"][0]["results"]
+    (result,) = json.loads(rendered("sarif", analysis(replace(finding(), suggested=CHANGE))))["runs"][0]["results"]
     (change,) = result["fixes"][0]["artifactChanges"]
     assert change["replacements"][0]["insertedContent"] == {"text": "detach()"}
