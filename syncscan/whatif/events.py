@@ -67,10 +67,10 @@ class Events:
         first = launched.item(behind)
         target, latest = work.stream.item(first), work.start.item(first) + STREAM_NS
         for record in self._candidates(row):
-            at = s.ts[[record]]
-            for stream in self._used.before(s.track.item(record), at.item()):
-                if stream != target and work.done(stream, at).item() <= latest:
-                    return EventEdge(ts, target, EventRecord(at.item(), stream), first)
+            at = s.ts.item(record)
+            for stream in self._used.before(s.track.item(record), at):
+                if stream != target and work.done(stream, at) <= latest:
+                    return EventEdge(ts, target, EventRecord(at, stream), first)
         return None
 
     def _candidates(self, row: int) -> list[int]:

@@ -71,10 +71,11 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def done(self, stream: int, before: Int64) -> Int64:
-        """Return when all work launched on this stream before each of these times ended, ns; 0 without any."""
+    def done(self, stream: int, before: int) -> int:
+        """Return when all work launched on this stream before a time ended, ns; 0 without any."""
         issued, done = self.by_stream[stream]
-        return np.append(0, done)[issued.searchsorted(before)]
+        count = int(issued.searchsorted(before))
+        return done.item(count - 1) if count else 0
 
     def work_of(self, track: int, within: Interval) -> tuple[int, float]:
         """Return the stream (or NONE) and the length of what a thread launches in this time, ns; the first's stream."""

@@ -235,7 +235,7 @@ class _EffectMeter:
         places = list(enumerate(self.launches.streams))
         streams = [tuple(n for n, place in places if p.awaited and place in p.awaited.streams) for p in self.points]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
-        ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]
+        ended = [[self.launches.done(k, ts) for ts in before] for k in range(len(self.launches.streams))]
         done = [max([ended[number][at] for number in numbers], default=0) for at, numbers in enumerate(streams)]
         drains = {point.api for point, at in zip(self.points, done, strict=True) if self._begin[point.calls[0]] < at}
         awaited = []
