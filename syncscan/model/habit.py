@@ -130,4 +130,5 @@ class Habit(HabitFacts, frozen=True, kw_only=True):
         return replace(self, recoverable_us=us, recoverable_range_us=range_us, basis=basis, severity=severity)
 
     def gaining_at_most(self, us: float, step_us: float) -> Habit:
+        """Return it with an upper bound of its gain."""
         return self.gaining(us, (0.0, us), Basis.UPPER_BOUND, step_us)

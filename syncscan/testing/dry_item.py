@@ -18,7 +18,7 @@ from syncscan.dryrun.pretend import Pretence
 from syncscan.report.printable import printable
 from syncscan.scratch import Scratch, landlock
 from syncscan.scratch.environment import name_connections
-from syncscan.scratch.landlock import BoundThread
+from syncscan.testing.bound_thread import BoundThread
 from syncscan.testing.watched_test import WatchedTest
 
 _NAMED = "_syncscan_named"

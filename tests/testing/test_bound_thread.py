@@ -14,15 +14,18 @@ from pathlib import Path
 import pytest
 
 from syncscan.scratch import landlock
-from syncscan.scratch.landlock import BoundThread
+from syncscan.testing.bound_thread import BoundThread
 
 pytestmark = pytest.mark.skipif(not landlock.holds(), reason="no Landlock here")
 
 
 @pytest.fixture
-def bound(folder: Path) -> Iterator[BoundThread]:
-    """A thread that can write into `results` only."""
-    thread = BoundThread([folder / "results"])
+def bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BoundThread]:
+    """A thread that can write into `results` only, in a folder with a checkpoint besides."""
+    (tmp_path / "last.pt").write_text("checkpoint")
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    thread = BoundThread([tmp_path / "results"])
     yield thread
     thread.end()
 
