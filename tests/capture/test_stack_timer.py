@@ -60,8 +60,8 @@ def in_c(seconds: float) -> None:
 
 def test_ticks_come_wherever_the_thread_is(sampler: Ticks) -> None:
     """In Python's work, in a sleep, and in C that holds the interpreter's lock over many ticks: they count as many."""
-    sampler.start()
     began = time.monotonic_ns()
+    sampler.start()
     busy(0.1)
     time.sleep(0.1)
     in_c(0.1)
