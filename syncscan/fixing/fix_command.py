@@ -186,7 +186,6 @@ def _result(
     """Return the report; for a file or a pipe, `git apply` takes the patch in it, which has the files' encodings."""
     from syncscan.fixing import document
     from syncscan.fixing import report as fix_report
-    from syncscan.fixing.report import flagged_fixes
     from syncscan.proof import report as proof_report
     from syncscan.report import sarif
 
@@ -200,7 +199,7 @@ def _result(
             return drawn((*fix_report.patch(fixed), *report), form)
         return fixed.patch + drawn(report, form, output).encode("utf-8", "replace")
     if form == "sarif":
-        return sarif.drawn([flagged_fixes(fixed)])
+        return sarif.drawn([fix_report.flagged_fixes(fixed)])
     return document.render(fixed)
 
 

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import msgspec
 
-from syncscan.lint.evaluate import is_cpu
-from syncscan.lint.values import LOADER_NAME, MODELS_OWN
+from syncscan.lint.values import LOADER_NAME, MODELS_OWN, is_cpu
 from syncscan.source.code_pattern import called, constant, key, last_name, matched, parameters
 from syncscan.source.modules import Modules
 from syncscan.source.tree import Function, Loop, Scope, SourceTree, walk_own

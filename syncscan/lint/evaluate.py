@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from syncscan.lint import values as known
-from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, alike, in_list, joined
+from syncscan.lint.values import CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind
 from syncscan.source.code_pattern import argument, constant, key, matched
 from syncscan.source.modules import Modules
 
@@ -95,7 +95,7 @@ class Evaluator:
         if name in known.ITERATORS:
             return known.ITERATORS[name]
         if name == "zip":
-            return alike([self.element(a) for a in call.args])
+            return known.alike([self.element(a) for a in call.args])
         if call.args and (
             name in _WRAPPERS or (isinstance(call.func, ast.Attribute) and self._is_loader(call.args[0]))
         ):
@@ -139,19 +139,17 @@ class Evaluator:
                 return self._common(elements).but(scalar=False, listed=False)
             case ast.List(elts=elements):
                 held = self._common(elements).but(scalar=False, listed=False)
-                return held if any(isinstance(constant(e), str) for e in elements) else in_list(held)
+                return held if any(isinstance(constant(e), str) for e in elements) else known.in_list(held)
             case ast.ListComp(elt=element, generators=generators):
-                return in_list(self._comprehended(generators, element))
-            case ast.GeneratorExp(elt=element, generators=generators):
-                return self._comprehended(generators, element)
-            case ast.DictComp(value=element, generators=generators):
-                return self._comprehended(generators, element)
+                return known.in_list(self._comprehended(generators, element))
+            case ast.GeneratorExp(elt=element, generators=loops) | ast.DictComp(value=element, generators=loops):
+                return self._comprehended(loops, element)
             case ast.Call():
                 return self._of_call(node)
         return UNKNOWN
 
     def _common(self, nodes: Iterable[ast.expr]) -> Value:
-        return alike([self.value(node) for node in nodes])
+        return known.alike([self.value(node) for node in nodes])
 
     def _of_name(self, name: str) -> Value:
         value = self.environment.get(name, UNKNOWN)
@@ -195,7 +193,7 @@ class Evaluator:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr):
             return HOST
-        result = joined([left, right])
+        result = known.joined([left, right])
         if result.kind is ValueKind.HOST:
             return result.but(listed=left.listed or right.listed)
         logical = isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
@@ -211,7 +209,7 @@ class Evaluator:
         return result.but(mask=True, test=test) if result.kind in (ValueKind.TENSOR, ValueKind.UNKNOWN) else result
 
     def _joined(self, nodes: Iterable[ast.expr]) -> Value:
-        return joined([self.value(node) for node in nodes])
+        return known.joined([self.value(node) for node in nodes])
 
     def _comprehended(self, generators: Iterable[ast.comprehension], element: ast.expr) -> Value:
         with self.apart():
@@ -249,19 +247,19 @@ class Evaluator:
         first = call.args[0] if call.args else None
         if name in known.HOST_FUNCTIONS or name.startswith(known.HOST_MODULES):
             if name in known.ARRAYS:
-                return in_list(HOST)
+                return known.in_list(HOST)
             return self.value(first) if name in ("copy.copy", "copy.deepcopy") else HOST
         if first is not None:
             if name in ("sum", "max", "min", "abs"):
-                return joined([self.element(first)]) if len(call.args) == 1 else self._joined(call.args)
+                return known.joined([self.element(first)]) if len(call.args) == 1 else self._joined(call.args)
             if name in ("list", "sorted"):
-                return in_list(self.element(first))
+                return known.in_list(self.element(first))
             if name in ("tuple", "reversed", "next"):
                 return self.element(first)
             if name == "iter" and self._is_loader(first):
                 return self.value(first)
         if name.rpartition(".")[2] == "DataLoader":
-            return _loader(call)
+            return known.loader_of(call)
         return OUTPUT if known.MODULES_OWN.search(name) else self._of_loss(name, call)
 
     def _of_loss(self, name: str, call: ast.Call) -> Value:
@@ -272,7 +270,7 @@ class Evaluator:
     def _torch(self, name: str, call: ast.Call) -> Value:
         last = name.rpartition(".")[2]
         if name == "utils.data.DataLoader":
-            return _loader(call)
+            return known.loader_of(call)
         if name in known.TORCH:
             return known.TORCH[name]
         if name in known.OF_TYPE:
@@ -298,7 +296,7 @@ class Evaluator:
         given = [v for v in values if v.kind is not ValueKind.HOST]
         if not given:
             return UNKNOWN
-        result = joined(given)
+        result = known.joined(given)
         if result.kind is ValueKind.UNKNOWN:
             result = TENSOR
         if not result.tensor:
@@ -310,7 +308,7 @@ class Evaluator:
         return result.but(
             mask=mask or (inner.mask and name in known.KEEP_MASK) or chosen,
             scalar=alone or loss or result.scalar,
-            test=_test(name, inner),
+            test=known.test_of(name, inner),
         )
 
     def _factory_place(self, call: ast.Call, name: str) -> Value:
@@ -323,7 +321,7 @@ class Evaluator:
         return UNKNOWN if any(k.arg is None for k in call.keywords) else CPU
 
     def _on(self, device: ast.expr) -> Value:
-        if is_cpu(device) or matched("None", device):
+        if known.is_cpu(device) or matched("None", device):
             return CPU
         if isinstance(device, ast.Attribute) and device.attr == "device":
             owner = self.value(device.value)
@@ -368,18 +366,18 @@ class Evaluator:
         if name in known.HOST_METHODS or name == "backward" or (name == "type" and bare):
             return HOST
         if receiver.kind is ValueKind.CPU:
-            return joined([receiver, *(self.value(a) for a in call.args)])
+            return known.joined([receiver, *(self.value(a) for a in call.args)])
         to_bool = name == "bool" or (name == "type" and bool(call.args) and key(call.args[0]).endswith("bool"))
         mask = name in known.QUESTIONS or to_bool or (receiver.mask and name in known.KEEP_MASK)
         scalar = receiver.scalar or (name in known.REDUCTIONS and bare)
-        return Value(ValueKind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=_test(name, receiver))
+        return Value(ValueKind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=known.test_of(name, receiver))
 
     def _moved(self, receiver: Value, call: ast.Call) -> Value:
         """Return the result of `x.to(…)`: a module itself, or a tensor on that device or of that dtype."""
         device = argument(call, "device", 0)
         if device is None:
             return receiver
-        if is_cpu(device):
+        if known.is_cpu(device):
             return CPU if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
         if key(device).endswith("bool"):
             return receiver.but(mask=receiver.tensor)
@@ -400,22 +398,3 @@ class Evaluator:
             case ast.Attribute(value=owner, attr="device"):
                 return self.value(owner).kind is not ValueKind.CPU
         return bool(known.DEVICE_NAME.search(key(node)))
-
-
-def is_cpu(node: ast.expr | None) -> bool:
-    """Return whether an expression is the CPU: `"cpu"`, `torch.device("cpu")`."""
-    if isinstance(node, ast.Call) and node.args and key(node.func).rpartition(".")[2] == "device":
-        return is_cpu(node.args[0])
-    value = constant(node)
-    return isinstance(value, str) and value.partition(":")[0] == "cpu"
-
-
-def _loader(call: ast.Call) -> Value:
-    given = argument(call, "pin_memory")
-    unclear = any(k.arg is None for k in call.keywords) or (given is not None and constant(given) is None)
-    return Value(ValueKind.LOADER, pinned=constant(given) is True or unclear, line=call.lineno)
-
-
-def _test(name: str, inner: Value) -> str:
-    """Return the question for what isn't finite that a function answers, or that it only summarizes."""
-    return name if name in known.NOT_FINITE else inner.test if name in ("any", "all") else ""

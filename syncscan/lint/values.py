@@ -5,12 +5,15 @@ Torch's are read off its documentation of 2.13; a name that is in none of the ta
 
 from __future__ import annotations
 
+import ast
 import enum
 import re
 from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
+
+from syncscan.source.code_pattern import argument, constant, key
 
 
 class ValueKind(enum.Enum):
@@ -206,3 +209,22 @@ ARRAYS = frozenset(
 """Functions that return an array that can be an index."""
 HOST_MODULES = ("numpy.", "math.", "time.", "os.", "random.", "json.", "re.", "pathlib.", "copy.", "itertools.", "sys.")
 """Their functions return host values, except `copy`, which is handled separately."""
+
+
+def is_cpu(node: ast.expr | None) -> bool:
+    """Return whether an expression is the CPU: `"cpu"`, `torch.device("cpu")`."""
+    if isinstance(node, ast.Call) and node.args and key(node.func).rpartition(".")[2] == "device":
+        return is_cpu(node.args[0])
+    value = constant(node)
+    return isinstance(value, str) and value.partition(":")[0] == "cpu"
+
+
+def loader_of(call: ast.Call) -> Value:
+    given = argument(call, "pin_memory")
+    unclear = any(k.arg is None for k in call.keywords) or (given is not None and constant(given) is None)
+    return Value(ValueKind.LOADER, pinned=constant(given) is True or unclear, line=call.lineno)
+
+
+def test_of(name: str, inner: Value) -> str:
+    """Return the question for what isn't finite that a function answers, or that it only summarizes."""
+    return name if name in NOT_FINITE else inner.test if name in ("any", "all") else ""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.evaluate import is_cpu
 from syncscan.lint.pattern import Hit, LintSite, pattern
-from syncscan.lint.values import ValueKind
+from syncscan.lint.values import ValueKind, is_cpu
 from syncscan.model.finding import Confidence
 from syncscan.source.code_pattern import argument, constant
 
