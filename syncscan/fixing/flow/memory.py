@@ -56,7 +56,7 @@ def _called(file: File, call: ast.Call) -> frozenset[str]:
 
 def stays(file: File, path: ast.expr, loop: Loop) -> bool:
     """Return whether what `a`, `a.b` or `a[0]` in a loop names is the same, unchanged, as long as the loop runs."""
-    root = _root(path)
+    root = root_of(path)
     if root is None or any(file.within(n, loop) for n in file.stores(root)):
         return False
     region = running_in(file, loop)
@@ -266,11 +266,16 @@ class MemorySpread:
             self.look_at(call)
 
 
-def _root(path: ast.expr) -> ast.Name | None:
-    """Return the name that a path begins with; None for what is no path."""
-    while isinstance(path, ast.Attribute | ast.Subscript):
-        path = path.value
-    return path if isinstance(path, ast.Name) else None
+def root_of(node: ast.AST) -> ast.Name | None:
+    """Return the name that a chain of attributes, subscripts and methods begins with."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return None
+    return node
 
 
 def _may_be_tensor(file: File, node: ast.expr) -> bool:

@@ -205,18 +205,6 @@ def _is_given_new(file: File, target: ast.Name) -> bool:
     return all(part is not None and memory.is_new(file, part) for part in parts)
 
 
-def root_of(node: ast.AST) -> ast.Name | None:
-    """Return the name that a chain of attributes, subscripts and methods begins with."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Attribute | ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        else:
-            return None
-    return node
-
-
 _MAY_SKIP = (
     ast.Lambda,
     ast.IfExp,

@@ -10,7 +10,6 @@ from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, Template, template
 from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.flow import memory
-from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import argument, called, matched
@@ -82,7 +81,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     pinned = any(t.pinned for t in of)
     if _is_temporary(copy.x) and not pinned:
         return _sent(file, call)
-    base = root_of(copy.x)
+    base = memory.root_of(copy.x)
     if base is None:
         return None
     around = list(ast.walk([file.function_of(call), *file.loops_of(call)][-1]))
