@@ -118,9 +118,10 @@ class PatchBuilder:
         self._notes += [f"What the program sends to {machine} isn't held back." for machine in first.machines]
         return first
 
-    def _make_job(self, **changes: object) -> ProgramJob:
-        sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text}
-        return msgspec.structs.replace(self._job, **{"sources": sources, **changes})
+    def _make_job(self, texts: Mapping[str, str] = {}, **changes: object) -> ProgramJob:
+        """Return the job of the program as it is patched so far, or with other `texts` of some files."""
+        sources = {path: text.text for path, text in self._texts.items() if self._is_changed(path)}
+        return msgspec.structs.replace(self._job, sources={**sources, **texts}, **changes)
 
     def _take_files(self, first: RunResult) -> None:
         """Read the user's files in which the program waits."""
@@ -147,7 +148,8 @@ class PatchBuilder:
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
         if not wanted:
             return None
-        trial = ProposalTrial(runs, files, self._reference(now, probed), self._changed_job)
+        reference = self._reference(now, probed)
+        trial = ProposalTrial(runs, files, reference, lambda texts: self._make_job(texts, covered=sorted(texts)))
         passed = self._verify(trial, compatible(files, wanted))
         return self._accepted(passed) if passed is not None else None
 
@@ -167,10 +169,6 @@ class PatchBuilder:
         places = [place for place in run.places if place.file == path]
         observed = run.observed.get(path, Observed())
         return File(self._texts[path], observed, main=main, places=places, has_float64=self._has_float64)
-
-    def _changed_job(self, texts: dict[str, str]) -> ProgramJob:
-        sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
-        return self._make_job(sources=sources, covered=sorted(texts))
 
     # what is proposed
 
@@ -284,8 +282,7 @@ class PatchBuilder:
     def _note(self, path: str, proposal: Proposal, how: str, *, applied: bool) -> None:
         """Note a fix for each statement that it is about."""
         text = self._texts[path]
-        fresh = text.text == self._originals[path].text
-        edits = with_torch(self._files[path], proposal.draft).edits() if fresh else []
+        edits = [] if self._is_changed(path) else with_torch(self._files[path], proposal.draft).edits()
         changes = tuple(change(text, edit) for edit in edits)
         for node in (proposal.node, *proposal.group):
             begin, end = (self._was(path, n) for n in span(node))
