@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.paths import innermost_until
-from syncscan.load.columns import Unlinked, is_empty
+from syncscan.load.columns import Unlinked
 from syncscan.load.corrections import (
     move_into_ops,
     repair_device_times,
@@ -23,6 +23,7 @@ from syncscan.load.corrections import (
 )
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.steps import with_steps
+from syncscan.load.table import Arrays, is_empty
 from syncscan.model.arrays import Bool, Int32, Int64, among, distinct, largest
 from syncscan.model.trace import (
     CALLS,
@@ -45,8 +46,6 @@ _SLACK_NS = 2
 """How far a slice may end after the one around it, since kineto rounds the ends of nested ops separately."""
 # torch 1.8 calls a stream's thread "stream 7", or "stream 7 user".
 _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
-
-Arrays = dict[str, Any]
 
 
 def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:

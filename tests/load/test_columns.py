@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.load.columns import Table, is_empty
+from syncscan.load.table import Table, is_empty
 from syncscan.model.trace import NONE
 
 TYPES = {"a": np.int64, "b": np.int32, "never": np.int8}

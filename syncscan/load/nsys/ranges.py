@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.columns import Columns, Unlinked, empty, is_empty
+from syncscan.load.columns import Columns, Unlinked
 from syncscan.load.nsys.activities import timed
 from syncscan.load.nsys.database import WHOLE, Database, Part, text
 from syncscan.load.nsys.global_ids import Processes
 from syncscan.load.nsys.lookup import Lookup, mixed
 from syncscan.load.nsys.table_pages import Bytes, Rows, Texts, windows
+from syncscan.load.table import empty, is_empty
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.slice_names import is_backward, is_backward_node, is_op, is_wrapper
 from syncscan.model.trace import NONE, Category
