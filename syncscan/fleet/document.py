@@ -14,9 +14,10 @@ from syncscan.model.finding import Finding
 from syncscan.model.fleet import Fleet
 from syncscan.model.json_text import Document, indented
 from syncscan.report.flagged import NOTHING, Flagged, FlaggedLine, place_of
-from syncscan.report.fleet_story import FleetStory, JobFindingText, finding_texts, headline, story_of, unread
+from syncscan.report.fleet_story import FleetStory, finding_texts, headline, story_of, unread
 from syncscan.report.frames import JOB_COLUMNS, fleet_rows
 from syncscan.report.phrases import sentences
+from syncscan.report.story import FindingText
 from syncscan.report.units import times
 from syncscan.version import __version__
 
@@ -68,12 +69,12 @@ def _rows(fleet: Fleet) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     return rows
 
 
-def _line(text: JobFindingText, rows: Sequence[Mapping[str, Any]]) -> FlaggedLine:
+def _line(text: FindingText, rows: Sequence[Mapping[str, Any]]) -> FlaggedLine:
     f = text.of
     gain = "" if f.recoverable_us is None else f"Removed on all its ranks, the job's step is {text.saves} shorter"
     doubt = f" ({text.doubt})" if gain and text.doubt else ""
     cost = f"{f.title} {text.on}: waits {text.waits}, {times(f.per_step)}"
-    message = sentences(f"Waits {text.waits}, {text.often}, {text.on}", f"{gain}{doubt}", text.wrong, f.fix)
+    message = sentences(f"Waits {text.waits}, {times(f.per_step)}, {text.on}", f"{gain}{doubt}", text.wrong, f.fix)
     function = f.source.function if f.source else ""
     op = f.op or f.call
     return FlaggedLine(

@@ -28,7 +28,6 @@ from syncscan.report.blocks import (
 from syncscan.report.fleet_story import (
     SHORT_CAUSES,
     HolderText,
-    JobFindingText,
     finding_texts,
     gaining,
     headline,
@@ -36,7 +35,8 @@ from syncscan.report.fleet_story import (
     unread,
 )
 from syncscan.report.phrases import places, waited
-from syncscan.report.units import duration
+from syncscan.report.story import FindingText
+from syncscan.report.units import duration, times
 
 WORST = 3
 """Changes that the first screen lists."""
@@ -96,14 +96,14 @@ def _next(fleet: Fleet, holders: Sequence[HolderText]) -> tuple[str, ...]:
     return "syncscan", "analyze", path, "-o", f"rank{first}.html"
 
 
-def _remedy(number: int, t: JobFindingText) -> Item:
+def _remedy(number: int, t: FindingText) -> Item:
     gain = "; ".join(part for part in (t.share, t.doubt) if part)
     where = places(t.of) or t.where
     what = f"{t.of.title} ({where})" if where else t.of.title
     return Item((strong(t.saves), f" ({gain})" if gain else "", f", {t.on}: {what}"), mark=Span(f"{number}."))
 
 
-def _findings(findings: Sequence[JobFindingText]) -> Iterator[Block]:
+def _findings(findings: Sequence[FindingText]) -> Iterator[Block]:
     if not findings:
         return
     yield Heading("Syncs of all ranks, by the gain of the whole job")
@@ -117,9 +117,9 @@ def _findings(findings: Sequence[JobFindingText]) -> Iterator[Block]:
     yield Items(tuple(Item((code(rule), f": {fix}")) for rule, fix in fixes), WORST)
 
 
-def _finding(t: JobFindingText) -> tuple[Words | Stacked, ...]:
+def _finding(t: FindingText) -> tuple[Words | Stacked, ...]:
     saves = f"{t.saves} ({t.share})" if t.share else t.saves
-    beside = " · ".join(part for part in (t.on, t.often, t.of.rule, t.doubt) if part)
+    beside = " · ".join(part for part in (t.on, times(t.of.per_step), t.of.rule, t.doubt) if part)
     return saves, t.waits, t.idle, Stacked((strong(t.of.title), code(t.where), Span(beside, "dim")))
 
 

@@ -13,8 +13,9 @@ import msgspec
 
 from syncscan.model.finding import Finding
 from syncscan.model.fleet import STRETCHED, Fleet, JobRank, LateCause, Lateness
-from syncscan.report.phrases import measurable, places, saving, sentences, spread, waited, whereabouts
-from syncscan.report.units import duration, percent, times, within
+from syncscan.report.phrases import measurable, places, saving, sentences, spread, whereabouts
+from syncscan.report.story import FindingText, costs_of
+from syncscan.report.units import duration, percent, within
 
 CAUSES = {
     LateCause.SYNC: "its device is idle after a sync",
@@ -58,32 +59,6 @@ class HolderText(msgspec.Struct, frozen=True, kw_only=True):
     """Number of steps in which that is the largest reason."""
 
 
-class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
-    of: Finding
-    saves: str
-    """The job's gain per step; a dash where it can't be replayed."""
-    share: str
-    doubt: str
-    """Range of the gain; empty where it adds nothing."""
-    on: str
-    """Ranks in words, e.g. `only on rank 0`."""
-    where: str
-    waits: str
-    idle: str
-    often: str
-    wrong: str
-    """The claim of a single rank's trace; empty where that lies in the range."""
-
-
-class JobRemedy(msgspec.Struct, frozen=True):
-    """A sync to remove on all its ranks."""
-
-    id: str
-    saves: str
-    range: str
-    on: str
-
-
 class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
     """The sentences of every report on a job, in the order in which they are read; JSON has them as they are."""
 
@@ -93,8 +68,8 @@ class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     """How many places wait, and how much shorter the job's step would be without them."""
     holders: tuple[HolderText, ...]
-    remedies: tuple[JobRemedy, ...]
-    """Syncs whose removal gains the job something measurable, largest first."""
+    remedies: tuple[str, ...]
+    """Ids of the syncs whose removal gains the job something measurable, largest first."""
     then: tuple[str, ...]
     """Further advice, on ranks that are late for other reasons than syncs."""
     single_traces_get_wrong: tuple[str, ...]
@@ -105,7 +80,7 @@ class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
 def story_of(fleet: Fleet) -> FleetStory:
     """Return the story of a job; fields that can't be determined are empty."""
     holders, findings = tuple(_holders(fleet)), finding_texts(fleet)
-    remedies = tuple(JobRemedy(t.of.id, t.saves, t.doubt, t.on) for t in gaining(findings, fleet))
+    remedies = tuple(t.of.id for t in gaining(findings, fleet))
     return FleetStory(
         verdict=_verdict(fleet, holders),
         reason=_reason(fleet, holders),
@@ -118,11 +93,11 @@ def story_of(fleet: Fleet) -> FleetStory:
     )
 
 
-def finding_texts(fleet: Fleet) -> tuple[JobFindingText, ...]:
-    return tuple(_finding(f, fleet) for f in fleet.findings)
+def finding_texts(fleet: Fleet) -> tuple[FindingText, ...]:
+    return tuple(_finding(number, f, fleet) for number, f in enumerate(fleet.findings))
 
 
-def gaining(findings: Iterable[JobFindingText], fleet: Fleet) -> list[JobFindingText]:
+def gaining(findings: Iterable[FindingText], fleet: Fleet) -> list[FindingText]:
     """Return the findings whose removal gains the job something measurable."""
     return [t for t in findings if t.of.recoverable_us is not None and measurable(t.of.recoverable_us, fleet.step_us)]
 
@@ -303,7 +278,7 @@ def _then(fleet: Fleet, holders: Sequence[HolderText], gains: bool) -> Iterator[
         )
 
 
-def _all_wrong(findings: Sequence[JobFindingText]) -> Iterator[str]:
+def _all_wrong(findings: Sequence[FindingText]) -> Iterator[str]:
     wrong = [t for t in findings if t.wrong]
     wrong.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.recoverable_us or 0.0)))
     for t in wrong:
@@ -311,21 +286,19 @@ def _all_wrong(findings: Sequence[JobFindingText]) -> Iterator[str]:
         yield f"{t.of.title}{where}: {t.wrong}."
 
 
-def _finding(f: Finding, fleet: Fleet) -> JobFindingText:
-    step, us, limits = fleet.step_us, f.recoverable_us, f.recoverable_range_us
-    is_measurable = us is not None and measurable(us, step)
-    doubted = limits is not None and measurable(limits[1], step)
-    return JobFindingText(
+def _finding(number: int, f: Finding, fleet: Fleet) -> FindingText:
+    saves, share, doubt, waits, idle = costs_of(f, fleet.step_us)
+    return FindingText(
         of=f,
-        saves="–" if us is None else saving(us, step, limits),
-        share=percent(us, step) if us is not None and is_measurable else "",
-        doubt=spread(limits, step) if limits and doubted else "",
-        on=rank_phrase(f.ranks, len(fleet.ranks)),
+        number=number,
         where=whereabouts(f),
-        waits=waited(f.wait_us),
-        idle=waited(f.bubble_us),
-        often=times(f.per_step),
-        wrong=_wrong(f, step),
+        saves=saves,
+        share=share,
+        doubt=doubt,
+        waits=waits,
+        idle=idle,
+        on=rank_phrase(f.ranks, len(fleet.ranks)),
+        wrong=_wrong(f, fleet.step_us),
     )
 
 

@@ -32,7 +32,7 @@ class FindingText(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     """Line, scopes and op."""
     saves: str
-    """Saving alone; a dash without a projection."""
+    """Saving alone, of a job's finding on all its ranks; a dash without a projection."""
     share: str
     """That saving as a share of the step; empty where it can't be measured."""
     doubt: str
@@ -40,8 +40,12 @@ class FindingText(msgspec.Struct, frozen=True, kw_only=True):
     waits: str
     idle: str
     """How long the device is idle after it."""
-    circumstances: tuple[str, ...]
+    circumstances: tuple[str, ...] = ()
     """Special circumstances: intended, in the backward pass, frequency unless once per step."""
+    on: str = ""
+    """Ranks of a job in words, e.g. `only on rank 0`."""
+    wrong: str = ""
+    """The claim of a single rank's trace; empty where that lies in the range of the job's gain."""
 
 
 class HabitText(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +106,7 @@ def finding_texts(analysis: Analysis) -> tuple[FindingText, ...]:
 
 
 def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
-    saves, share, doubt, waits, idle = _costs(f, analysis) if is_costed(analysis) else ("–", "", "", "–", "–")
+    saves, share, doubt, waits, idle = costs_of(f, replayed(analysis.step))
     return FindingText(
         of=f,
         number=number,
@@ -116,9 +120,9 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
     )
 
 
-def _costs(f: Finding, analysis: Analysis) -> tuple[str, str, str, str, str]:
+def costs_of(f: Finding, step_us: float) -> tuple[str, str, str, str, str]:
     """Return what a finding saves, as a time, as a share and as a range, how long it waits, and the idle time after."""
-    us, limits, step_us = f.recoverable_us, f.recoverable_range_us, replayed(analysis.step)
+    us, limits = f.recoverable_us, f.recoverable_range_us
     return (
         NOT_PROJECTED if us is None else saving(us, step_us, limits),
         percent(us, step_us) if us is not None and measurable(us, step_us) else "",

@@ -175,7 +175,7 @@ def test_all_formats_tell_the_same() -> None:
         messages = [
             story.verdict,
             story.summary,
-            "only on rank 0",
+            '"ranks": [' if name == "json" else "only on rank 0",
             story.single_traces_get_wrong[0][:-1],
             story.missing,
         ]
