@@ -29,11 +29,11 @@ def find(
         return (), ()
     habits: list[Habit] = []
     warnings = []
-    for rule in RULES:
+    for rule, find_habits in RULES.items():
         try:
-            habits += [bounded(h, context.period_us) for h in rule.find(context)]
+            habits += [bounded(h, context.period_us) for h in find_habits(context)]
         except Exception as e:
-            warnings.append(f"The rule {rule.id} failed ({type(e).__name__}: {e}) and was skipped.")
+            warnings.append(f"The rule {rule} failed ({type(e).__name__}: {e}) and was skipped.")
     return tuple(sorted(habits, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)
 
 
@@ -71,7 +71,7 @@ def train(x, labels):
 
 def catalogue() -> tuple[RuleDoc, ...]:
     """Return the documentation of every habit's rule, in the order in which rules run."""
-    return tuple(habit_page(rule.id) for rule in RULES)
+    return tuple(map(habit_page, RULES))
 
 
 __all__ = ["PREAMBLE", "bounded", "catalogue", "find"]

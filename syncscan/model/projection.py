@@ -176,8 +176,8 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """The habit's id; empty for syncs."""
     launches: str = ""
     """How the step launches too, as of `State`; empty where that stays."""
-    compiled: Change = Change()
-    """The change that this way to launch makes to the step without the syncs."""
+    change: Change = Change()
+    """The likely change of the step besides its syncs: by dropping the habit, or by this way to launch."""
     what: str
     """The change in a few words, from the rule."""
     alone_us: float

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding
-from syncscan.model.habit import Area, Basis, Change
+from syncscan.model.habit import Area, Basis
 from syncscan.model.projection import Remedy
 from syncscan.model.states import REDUCE_OVERHEAD
 from syncscan.model.step import Bound
@@ -230,7 +230,7 @@ class _Changes:
         findings = tuple(dict.fromkeys(id for r in chosen for id in r.findings))
         if compiled := self._compiled(chosen, findings):
             return compiled
-        state = self.analysis.projector.state(findings, [edit for r in chosen for edit in self._edits(r)])
+        state = self.analysis.projector.state(findings, [r.change for r in chosen])
         if state is None:
             return None
         return state.us + self.shift, (state.range_us[0] + self.shift, state.range_us[1] + self.shift)
@@ -245,16 +245,10 @@ class _Changes:
         state = states.state(launches[0], True)
         return (state.us, state.range_us) if state else None
 
-    def _edits(self, remedy: Remedy) -> Sequence[Change]:
-        habit = self.habits.get(remedy.habit)
-        if habit:
-            return habit.changes[:1]
-        return (remedy.compiled,) if remedy.launches else ()
-
     def _floor(self, chosen: Sequence[Remedy]) -> float:
         """Return the device's own work, which no change on the host shortens: less what these change of it."""
         slices, steps = self.analysis.trace.slices, max(1, self.analysis.step.count)
-        work = {row: part for r in chosen for edit in self._edits(r) for row, part in edit.work}
+        work = {row: part for r in chosen for row, part in r.change.work}
         less = sum(float(slices.dur[row]) * (1.0 - part) for row, part in work.items()) / 1e3 / steps
         return max(0.0, min(self.base, self.analysis.step.device_busy_us - less))
 

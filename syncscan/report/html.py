@@ -234,8 +234,7 @@ def _after(analysis: Analysis, remedies: Sequence[Remedy]) -> tuple[float, tuple
     if len(remedies) == 1:
         low, high = remedies[0].range_us
         return base - remedies[0].alone_us, (max(0.0, base - high), base - low)
-    habits = {habit.id: habit.changes[:1] for habit in analysis.habits}
-    edits = [e for r in remedies for e in (habits.get(r.habit) or ((r.compiled,) if r.launches else ()))]
+    edits = [remedy.change for remedy in remedies]
     findings = tuple(id for r in remedies for id in r.findings)
     after = analysis.projector.after(findings, edits, at=None) if analysis.projector else None
     return (after.us, after.range_us) if after else (base, (base, base))

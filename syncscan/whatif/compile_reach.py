@@ -10,8 +10,7 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -118,7 +117,7 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     return Reach(
         pieces=tuple(pieces),
         eager=tuple(eager),
-        breaking=tuple({sync.finding.id: sync.finding for sync in breaks.inside}.values()),
+        breaking=tuple({finding.id: finding for finding, _ in breaks.inside}.values()),
         ops=sum(piece.leaves for piece in (*pieces, *eager)),
         host_ns=_own_ns(sorted(piece.interval for piece in (*pieces, *eager)), waits),
         eager_ns=_own_ns([piece.interval for piece in eager], waits),
@@ -162,15 +161,12 @@ def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
     return float((ends - begins - waits.within(begins, ends)).sum())
 
 
-class InnerSync(NamedTuple):
-    """A sync within a network: when it begins, and what it is."""
-
-    at: int
-    finding: Finding
-    sync: SyncPoint
+InnerSync: TypeAlias = tuple[Finding, SyncPoint]
+"""A sync within a network, with its finding."""
 
 
-_time = itemgetter(0)
+def _time(sync: InnerSync) -> int:
+    return sync[1].ts
 
 
 class PassPart(NamedTuple):
@@ -201,7 +197,7 @@ class CompileBreaks:
                 if not inner:
                     self.outside.append(o.ts)
                 elif finding.id not in removed:
-                    self.inside.append(InnerSync(o.ts, finding, o))
+                    self.inside.append((finding, o))
         self.inside.sort(key=_time)
         self.outside.sort()
 
@@ -231,13 +227,13 @@ class CompileBreaks:
         begin, end = ops[0].begin, ops[-1].end
         met = self.inside[bisect_left(self.inside, begin, key=_time) : bisect_left(self.inside, end, key=_time)]
         begins = [op.begin for op in ops]
-        places = [(bisect_right(begins, sync.at) - 1, sync) for sync in met]
+        places = [(bisect_right(begins, _time(sync)) - 1, sync) for sync in met]
         first, behind = self._looped(places, len(ops))
         for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
             if eager and high > low:
                 yield PassPart(ops[low:high], True)
             elif high > low:
-                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], [sync.at for sync in met]))
+                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], list(map(_time, met))))
 
     def _looped(self, places: Sequence[tuple[int, InnerSync]], count: int) -> tuple[int, int]:
         """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
@@ -248,22 +244,22 @@ class CompileBreaks:
         """
         by_line: dict[str, dict[int, InnerSync]] = {}
         for at, sync in places:
-            by_line.setdefault(sync.finding.id, {}).setdefault(at, sync)
+            by_line.setdefault(sync[0].id, {}).setdefault(at, sync)
         holders = {line: self._holder([*of.values()]) for line, of in by_line.items() if len(of) > 1}
-        looped = [at for at, sync in places if holders.get(sync.finding.id, LoopHolder.NONE) is not LoopHolder.NONE]
+        looped = [at for at, (finding, _) in places if holders.get(finding.id, LoopHolder.NONE) is not LoopHolder.NONE]
         if not looped:
             return count, count
         first, last = looped[0], looped[-1] + 1
         if LoopHolder.NETWORK not in holders.values():
             return first, last
-        return max((at for at, sync in places if at < first and sync.finding.id not in holders), default=0), count
+        return max((at for at, (f, _) in places if at < first and f.id not in holders), default=0), count
 
     def _holder(self, syncs: Sequence[InnerSync]) -> LoopHolder:
         """Return whose loop it is; where a recording doesn't show it, the loop is taken to be in the waiting line's."""
-        holder = self.loops.holder([sync.sync for sync in syncs])
+        holder = self.loops.holder([sync for _, sync in syncs])
         if holder is not LoopHolder.UNKNOWN:
             return holder
-        finding = syncs[0].finding
+        finding, _ = syncs[0]
         in_forward = finding.source is None or finding.source.function.startswith("forward")
         return LoopHolder.NETWORK if len(finding.module) < 2 and in_forward else LoopHolder.CALLED
 

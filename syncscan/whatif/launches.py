@@ -17,34 +17,6 @@ LONG_NS = 20_000
 """A longer gap between queued work isn't the device's own, and isn't used to find the usual gap."""
 
 
-class UsualGaps(msgspec.Struct, frozen=True, eq=False):
-    """How long a stream usually pauses between two kernels; columns have one entry per launch.
-
-    The device's own pause depends on both kernels: about 0.9 µs between small ones, 1.6 µs before a matrix product
-    (H200).
-    """
-
-    gap: Float64
-    """Gap after the previous work, ns."""
-    pair: Int32
-    """Number of the pair of its kernel's name and the previous one's."""
-    pairs: int
-    telling: Bool
-    """Whether it was queued with a short gap."""
-
-    def of(self, places: Int64) -> Float64:
-        """Return the median gap of these launches' kernel pairs, USUAL_GAP_NS if unknown, in ns."""
-        wanted = np.zeros(self.pairs, np.bool_)
-        wanted[self.pair[places]] = True
-        matches = np.flatnonzero(self.telling & wanted.take(self.pair))  # few, as it is needed for few launches
-        matches = matches[np.lexsort((self.gap[matches], self.pair[matches]))]
-        count = np.bincount(self.pair[matches], minlength=self.pairs)
-        seen = np.flatnonzero(count)
-        usual = np.full(self.pairs, USUAL_GAP_NS)
-        usual[seen] = self.gap[matches[(np.cumsum(count) - count + count // 2)[seen]]]
-        return usual[self.pair[places]]
-
-
 class Launches(msgspec.Struct, frozen=True, eq=False):
     """Kernels, copies and memsets with their launching calls, in the order of the calls; times in ns.
 
@@ -65,7 +37,8 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     end: Int64
     gap: Float64
     latency: Float64
-    usual_gaps: UsualGaps
+    usual_gap: Float64
+    """Gap that is usual between its kernel and the previous one."""
     usual_latency: float
 
     def __len__(self) -> int:
@@ -105,9 +78,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     queued = (before != NONE) & ((returned <= reached) | same_call)
     latency = (s.ts[rows] - returned).astype(np.float64)
     pairs, pair = numbered_pairs(s.name[before], s.name[rows])
-    usual_gaps = UsualGaps(gap, pair, len(pairs), queued & (gap < LONG_NS))
-    unqueued, gap = np.flatnonzero(~queued), gap.copy()
-    gap[unqueued] = usual_gaps.of(unqueued)
+    usual_gap = _usual_gaps(gap, pair, len(pairs), queued & (gap < LONG_NS))
     on_idle = latency[~queued & (latency < LONG_NS)]
     usual_latency = median(on_idle) if len(on_idle) else USUAL_LATENCY_NS
     unseen = queued | ((before == NONE) & (latency > LONG_NS))
@@ -124,11 +95,26 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
         returned=returned,
         start=s.ts[rows],
         end=s.end[rows],
-        gap=gap,
+        gap=np.where(queued, gap, usual_gap),
         latency=np.where(unseen, usual_latency, latency),
-        usual_gaps=usual_gaps,
+        usual_gap=usual_gap,
         usual_latency=usual_latency,
     )
+
+
+def _usual_gaps(gap: Float64, pair: Int32, pairs: int, telling: Bool) -> Float64:
+    """Return the median gap of each launch's pair of kernels, of those that tell; USUAL_GAP_NS if none does, in ns.
+
+    The device's own pause depends on both kernels: about 0.9 µs between small ones, 1.6 µs before a matrix product
+    (H200).
+    """
+    places = np.flatnonzero(telling)
+    places = places[np.lexsort((gap[places], pair[places]))]
+    count = np.bincount(pair[places], minlength=pairs)
+    seen = np.flatnonzero(count)
+    usual = np.full(pairs, USUAL_GAP_NS)
+    usual[seen] = gap[places[(np.cumsum(count) - count + count // 2)[seen]]]
+    return usual[pair]
 
 
 def _before(trace: Trace) -> tuple[Int64, Int64]:

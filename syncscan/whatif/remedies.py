@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from syncscan.model.finding import Confidence, Finding
@@ -21,14 +20,6 @@ WORTH = 0.05
 KEEPS = "Syncs keep the network from being compiled"
 LISTED = 8
 """Remedies that are replayed on top of one another, for a habit's needs a graph of its own."""
-
-
-class _Candidate(msgspec.Struct, frozen=True):
-    """A remedy before its place in the list is known, and what a replay needs of it."""
-
-    remedy: Remedy
-    removed: frozenset[int] = frozenset()
-    change: Change = NO_CHANGE
 
 
 def remedies_of(
@@ -53,25 +44,25 @@ def remedies_of(
         return ()
     by_id = {f.id: f for f in findings}
     candidates = [*_syncs(step, by_id, groups), *_habits(habits), *_pair(step, by_id, states, compiled)]
-    replayed = sorted((c for c in candidates if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
-    sampled = [c.remedy for c in candidates if c.remedy.basis is Basis.SAMPLES]
-    bounds = sorted((c for c in candidates if c.remedy.basis is Basis.UPPER_BOUND), key=_order)
+    replayed = sorted((c for c in candidates if c.basis is Basis.REPLAY), key=_order)[:LISTED]
+    sampled = [c for c in candidates if c.basis is Basis.SAMPLES]
+    bounds = sorted((c for c in candidates if c.basis is Basis.UPPER_BOUND), key=_order)
     gaining = sorted([*_on_top(projector, step, replayed), *sampled], key=lambda remedy: -remedy.alone_us)
-    return (*gaining, *(c.remedy for c in bounds))
+    return (*gaining, *bounds)
 
 
-def _order(candidate: _Candidate) -> tuple[float, str, tuple[str, ...]]:
-    return -candidate.remedy.alone_us, candidate.remedy.habit, candidate.remedy.findings
+def _order(remedy: Remedy) -> tuple[float, str, tuple[str, ...]]:
+    return -remedy.alone_us, remedy.habit, remedy.findings
 
 
-def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[RemovalGroup]) -> Iterator[_Candidate]:
+def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[RemovalGroup]) -> Iterator[Remedy]:
     base = step.before.period
     for group in groups:
         members = [findings[i] for i in group.ids]
         removed = frozenset(step.number[i] for i in group.ids)
         low, high = step.range(removed)
         gain = max(0.0, (base - step.after(removed).period) * step.unit)
-        remedy = Remedy(
+        yield Remedy(
             findings=group.ids,
             what=members[0].title,
             alone_us=gain,
@@ -80,12 +71,11 @@ def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[
             basis=Basis.REPLAY,
             confidence=max((f.confidence for f in members), key=list(Confidence).index),
         )
-        yield _Candidate(remedy, removed)
 
 
 def _pair(
     step: CalibratedStep, findings: dict[str, Finding], states: States | None, compiled: Change
-) -> Iterator[_Candidate]:
+) -> Iterator[Remedy]:
     """Yield the syncs that keep the network from being compiled, with that compile, if that gains what neither does."""
     if states is None or states.pair is None:
         return
@@ -94,10 +84,10 @@ def _pair(
     if gain - max(*states.alone_us, 0.0) < WORTH * base:
         return
     members = [findings[i] for i in states.breaking]
-    remedy = Remedy(
+    yield Remedy(
         findings=states.breaking,
         launches=pair.launches,
-        compiled=compiled,
+        change=compiled,
         what=KEEPS,
         alone_us=gain,
         range_us=(max(0.0, base - pair.range_us[1]), max(0.0, base - pair.range_us[0])),
@@ -105,15 +95,15 @@ def _pair(
         basis=Basis.REPLAY,
         confidence=max((f.confidence for f in members), key=list(Confidence).index),
     )
-    yield _Candidate(remedy, frozenset(step.number[i] for i in states.breaking), compiled)
 
 
-def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
+def _habits(habits: Sequence[Habit]) -> Iterator[Remedy]:
     for habit in habits:
         if habit.basis is None or (habit.basis is Basis.REPLAY and not habit.recoverable_us):
             continue
-        remedy = Remedy(
+        yield Remedy(
             habit=habit.id,
+            change=habit.changes[0] if habit.changes else NO_CHANGE,
             what=habit.title,
             alone_us=habit.recoverable_us or 0.0,
             range_us=habit.recoverable_range_us or (0.0, 0.0),
@@ -121,10 +111,9 @@ def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
             basis=habit.basis,
             confidence=habit.confidence,
         )
-        yield _Candidate(remedy, change=habit.changes[0] if habit.changes else NO_CHANGE)
 
 
-def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Candidate]) -> Iterator[Remedy]:
+def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[Remedy]) -> Iterator[Remedy]:
     """Yield each remedy with its gain on top of those before it; one that gains nothing more is kept, and says so.
 
     On top of nothing the first gains what it gains alone, which may be less than its replay: what a graph of the step
@@ -133,10 +122,10 @@ def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Ca
     removed, change = frozenset[int](), NO_CHANGE
     before = step.before.period
     least = REPEATABILITY * before
-    for place, candidate in enumerate(candidates):
-        removed |= candidate.removed
-        change = both(change, candidate.change)
-        replayed = projector.then(removed, change) if place else before - candidate.remedy.alone_us / step.unit
+    for place, remedy in enumerate(candidates):
+        removed |= {step.number[id] for id in remedy.findings}
+        change = both(change, remedy.change)
+        replayed = projector.then(removed, change) if place else before - remedy.alone_us / step.unit
         after = min(before, max(0.0, replayed))
-        yield replace(candidate.remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
+        yield replace(remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
         before = after

@@ -135,7 +135,7 @@ def explained(launches: Launches, edges: list[EventEdge]) -> Launches:
     """Return the launches, those that start late because of an event edge with the usual gap and latency."""
     first = first_waiters(edges)
     gap, latency = launches.gap.copy(), launches.latency.copy()
-    gap[first] = np.minimum(gap[first], launches.usual_gaps.of(first))
+    gap[first] = np.minimum(gap[first], launches.usual_gap[first])
     latency[first] = np.minimum(latency[first], launches.usual_latency)
     return replace(launches, gap=gap, latency=latency)
 

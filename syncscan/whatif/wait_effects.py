@@ -6,7 +6,7 @@ runs at the speed of the link (CUDA Best Practices Guide, "Pinned Memory").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,7 +64,7 @@ class WaitEffect(WaitNode, frozen=True, kw_only=True):
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
     ruler = _EffectMeter(trace, launches, [p.point for p in points])
-    waits = [ruler.wait(p.finding, p.point, awaited) for p, awaited in zip(points, ruler.awaited, strict=True)]
+    waits = [ruler.wait(p.finding, p.point, *awaited) for p, awaited in zip(points, ruler.awaited(), strict=True)]
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
     op = [_outermost(trace, p.point) for p in points]
@@ -168,14 +168,6 @@ def _read(trace: Trace, point: SyncPoint, outermost: int) -> int:
     return NONE
 
 
-class _Awaited(NamedTuple):
-    """Numbers of the streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
-
-    streams: tuple[int, ...]
-    done: int
-    event: EventRecord | None = None
-
-
 class _EffectMeter:
     def __init__(self, trace: Trace, launches: Launches, points: Sequence[SyncPoint]) -> None:
         self.trace, self.launches, self.points = trace, launches, points
@@ -186,9 +178,11 @@ class _EffectMeter:
         self._end = dict(zip(calls, trace.slices.end.take(rows).tolist(), strict=True))
         self._usual: dict[int, float] = {}
 
-    def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> WaitEffect:
-        last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
-        start, end, done = self._begin[row], self._end[row], awaited.done
+    def wait(
+        self, finding: int, point: SyncPoint, streams: tuple[int, ...], done: int, event: EventRecord | None
+    ) -> WaitEffect:
+        last, row = self._end[point.calls[-1]], self._blocking(point, done)
+        start, end = self._begin[row], self._end[row]
         if is_query(point.api):  # a loop of queries waits, and none of them does
             start = point.ts
         waited = done > start
@@ -202,8 +196,8 @@ class _EffectMeter:
         return WaitEffect(
             track=point.track,
             interval=Interval(start, max(last - own_ns, start)),
-            streams=awaited.streams,
-            awaited=awaited.event,
+            streams=streams,
+            awaited=event,
             call_ns=min(length, self._usual_call(row)) if waited else length,
             wake_ns=wake,
             after_ns=float(last - end),
@@ -229,23 +223,23 @@ class _EffectMeter:
                 return self.launches.streams.index(copy[0]), copy[1]
         return NONE, 0.0
 
-    @property
-    def awaited(self) -> list[_Awaited]:
-        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count."""
+    def awaited(self) -> Iterator[tuple[tuple[int, ...], int, EventRecord | None]]:
+        """Yield the streams that each sync point waited for, when they were done (ns; 0 without work), and the event.
+
+        Work of steps that aren't replayed doesn't count.
+        """
         places = list(enumerate(self.launches.streams))
         streams = [tuple(n for n, place in places if p.awaited and place in p.awaited.streams) for p in self.points]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
         ended = [[self.launches.done(k, ts) for ts in before] for k in range(len(self.launches.streams))]
         done = [max([ended[number][at] for number in numbers], default=0) for at, numbers in enumerate(streams)]
         drains = {point.api for point, at in zip(self.points, done, strict=True) if self._begin[point.calls[0]] < at}
-        awaited = []
         for at, (point, numbers) in enumerate(zip(self.points, streams, strict=True)):
             if allocates(point.api) and point.api not in drains:
-                awaited.append(_Awaited((), 0))
+                yield (), 0, None
                 continue
             of_event = numbers and point.awaited and point.awaited.of_event
-            awaited.append(_Awaited(numbers, done[at], EventRecord(before[at], numbers[0]) if of_event else None))
-        return awaited
+            yield numbers, done[at], EventRecord(before[at], numbers[0]) if of_event else None
 
     def _blocking(self, point: SyncPoint, done: int) -> int:
         """Return the call that was in progress when the awaited work ended; the last one without any.

@@ -181,9 +181,7 @@ def test_there_is_one_base() -> None:
 
 def device_work(a: Analysis, changes: Sequence[ListedChange]) -> float:
     """Return the device's work in the step after changes, of which some shorten it."""
-    habits = {habit.id: habit.changes[:1] for habit in a.habits}
-    edits = [e for c in changes for e in habits.get(c.habit, ())]
-    edits += [a.remedies[c.remedy].compiled for c in changes if not c.habit and c.remedy is not None]
+    edits = [a.remedies[c.remedy].change for c in changes if c.remedy is not None]
     work = {row: left for edit in edits for row, left in edit.work}
     less = sum(float(a.trace.slices.dur[row]) * (1 - left) for row, left in work.items()) / 1e3 / a.step.count
     return min(a.step.device_busy_us - less, a.step.unprofiled_us or a.step.observed_us)

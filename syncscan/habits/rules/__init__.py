@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import msgspec
-
 from syncscan.habits.context import Context
 from syncscan.habits.rules import (
     inputs,
@@ -19,31 +17,23 @@ from syncscan.habits.rules import (
 )
 from syncscan.model.habit import Habit
 
-
-class HabitRule(msgspec.Struct, frozen=True):
-    """A rule for one habit: its texts are the page `rules/habits/ID.md`."""
-
-    id: str
-    find: Callable[[Context], Iterable[Habit]]
-    """Returns the habits of this kind that the trace proves."""
-
-
-RULES = (
-    HabitRule("op-setup", op_setup.find),
-    HabitRule("loader-no-workers", inputs.no_workers),
-    HabitRule("loader-few-workers", inputs.few_workers),
-    HabitRule("host-built-tensor", inputs.host_built_tensor),
-    HabitRule("inline-pin", inputs.inline_pin),
-    HabitRule("fp32-matmul", precision.fp32_matmul),
-    HabitRule("optimizer-loop", optimizers.optimizer_loop),
-    HabitRule("parameter-loop", optimizers.parameter_loop),
-    HabitRule("gradients-zeroed", optimizers.gradients_zeroed),
-    HabitRule("autocast-casts", precision.autocast_casts),
-    HabitRule("garbage-collection", memory.garbage_collection),
-    HabitRule("allocation-storm", memory.allocation_storm),
-    HabitRule("lock-held", lock_held.find),
-    HabitRule("first-touch", memory.first_touch),
-    HabitRule("side-work", sampled_work.side_work),
-    HabitRule("launch-bound", launch_bound.find),
-    HabitRule("copy-in-line", inputs.copy_in_line),
-)
+RULES: dict[str, Callable[[Context], Iterable[Habit]]] = {
+    "op-setup": op_setup.find,
+    "loader-no-workers": inputs.no_workers,
+    "loader-few-workers": inputs.few_workers,
+    "host-built-tensor": inputs.host_built_tensor,
+    "inline-pin": inputs.inline_pin,
+    "fp32-matmul": precision.fp32_matmul,
+    "optimizer-loop": optimizers.optimizer_loop,
+    "parameter-loop": optimizers.parameter_loop,
+    "gradients-zeroed": optimizers.gradients_zeroed,
+    "autocast-casts": precision.autocast_casts,
+    "garbage-collection": memory.garbage_collection,
+    "allocation-storm": memory.allocation_storm,
+    "lock-held": lock_held.find,
+    "first-touch": memory.first_touch,
+    "side-work": sampled_work.side_work,
+    "launch-bound": launch_bound.find,
+    "copy-in-line": inputs.copy_in_line,
+}
+"""A function by the name of each habit's page (`rules/habits/NAME.md`), which returns those that the trace proves."""
