@@ -130,7 +130,7 @@ def test_added_columns_are_none_in_older_rows(tmp_path: Path) -> None:
     assert sorted(numbers.T.tolist()) == [[1, 9], [5, 10]]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 8)) for seed in range(40)])
 def test_damaged_pages_lose_rows_and_no_more(tmp_path: Path, seed: int) -> None:
     random, path = Random(seed), tmp_path / "export.sqlite"
     database(tmp_path, random_rows(random, 1500, True)).close()
