@@ -31,8 +31,8 @@ from benchmarks.after_capture import told_with_spread
 from benchmarks.capture_cost import transformer
 from benchmarks.capture_steps import Step, mean_ms
 from syncscan.capture.device import StepTimer
-from syncscan.gate.comparison import NORMAL, _host_again, difference
 from syncscan.gate.differences import Spread
+from syncscan.gate.state_diff import NORMAL, _host_again, difference
 from syncscan.load import load
 from syncscan.model.step_times import StepTimes
 

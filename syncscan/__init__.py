@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
-    from syncscan.allowed import allow as allow
+    from syncscan.allow_blocks import allow as allow
     from syncscan.api import analyze as analyze
     from syncscan.capture.session import Session as Session
     from syncscan.capture.session import profile as profile
@@ -74,7 +74,7 @@ _HOMES = {
     "UnexpectedSync": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
     "Watch": "syncscan.watching.watch",
-    "allow": "syncscan.allowed",
+    "allow": "syncscan.allow_blocks",
     "analyze": "syncscan.api",
     "analyze_fleet": "syncscan.fleet",
     "fix": "syncscan.fixing",

@@ -116,7 +116,7 @@ def unseen(package: str = "syncscan.capture") -> None:
     Dynamo compiles every Python function that starts on a thread inside a compiled one, where a graph broke: a handler
     of a signal, a callback of the garbage collector or of `sys.monitoring`, a filter of warnings too. It skips the
     files of a list (`torch/_dynamo/trace_rules.py`), and what runs in the user's process belongs there.
-    `syncscan/allowed.py` doesn't: `with syncscan.allow(…)` may stand in a compiled function, and breaks no graph.
+    `syncscan/allow_blocks.py` doesn't: `with syncscan.allow(…)` may stand in a compiled function, and breaks no graph.
     """
     for name in {"syncscan.capture", package} - _passed_over:
         _passed_over.add(name)

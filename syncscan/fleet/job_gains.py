@@ -12,8 +12,8 @@ from statistics import mean
 
 from msgspec.structs import replace
 
+from syncscan.fleet.collectives_and_clocks import Members
 from syncscan.fleet.lateness import CollectiveArrivals
-from syncscan.fleet.matching import Members
 from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrate import MIN_SCALE, ScaledTime, scales

@@ -8,6 +8,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from syncscan.fleet.collectives_and_clocks import Members, RankClocks, clocks_of, match_collectives, members_of
 from syncscan.fleet.job_gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
@@ -18,7 +19,6 @@ from syncscan.fleet.lateness import (
     match_arrivals,
     waited_ns,
 )
-from syncscan.fleet.matching import Members, RankClocks, clocks_of, match_collectives, members_of
 from syncscan.model.finding import Cause, Finding, Severity
 from syncscan.model.fleet import STRETCHED, Fleet, JobRank, Unread
 from syncscan.model.rank import RankAnalysis

@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.matching import JobCollective, Members, RankClocks, collective_of
+from syncscan.fleet.collectives_and_clocks import JobCollective, Members, RankClocks, collective_of
 from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY

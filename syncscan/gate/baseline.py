@@ -10,7 +10,7 @@ import msgspec
 
 from syncscan.errors import UsageError
 from syncscan.gate.jobs import state_of
-from syncscan.gate.sites import Key, matched, without_vendor
+from syncscan.gate.matched_sites import Key, matched, without_vendor
 from syncscan.gate.state import State
 from syncscan.gate.verdict import CheckVerdict
 from syncscan.model.analysis import Analysis

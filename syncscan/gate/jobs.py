@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from syncscan import features
 from syncscan.errors import UsageError
 from syncscan.gate.differences import DiffState, Site
+from syncscan.gate.matched_sites import Key, key_of
 from syncscan.gate.recordings import Recordings
-from syncscan.gate.sites import Key, key_of
 from syncscan.gate.state import HAIR, GainShare, State, Timing
 from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.analysis import Analysis

@@ -10,7 +10,7 @@ import numpy as np
 
 from syncscan.facts.period import step_times
 from syncscan.gate.differences import DiffState, HabitChange, Site, SiteChange, SiteStatus
-from syncscan.gate.sites import Key, joined, matched, sites_of, unnumbered
+from syncscan.gate.matched_sites import Key, joined, matched, sites_of, unnumbered
 from syncscan.gate.state import GainShare, State, Timing
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity

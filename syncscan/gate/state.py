@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from syncscan.gate.differences import DiffState, Site
-from syncscan.gate.sites import Key
+from syncscan.gate.matched_sites import Key
 from syncscan.gate.verdict import Limit, Rules, Violation
 from syncscan.model.finding import Finding
 from syncscan.model.step import BOUND_FROM

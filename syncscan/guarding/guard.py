@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
 
-from syncscan import allowed
+from syncscan import allow_blocks
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import dispatch
@@ -83,7 +83,7 @@ class Guard:
         self._all = threads == "all"
         self._thread = dispatch.EVERY_THREAD
         self._in_step = 0
-        self._passes = allowed.FirstPasses()
+        self._passes = allow_blocks.FirstPasses()
         self._shown: dict[Any, Any] = {}
         self._lock = threading.Lock()
 

@@ -41,7 +41,7 @@ _SCRIPTS = (
     "columns.js",
     "view.js",
     "paint.js",
-    "margins.js",
+    "ruler_and_steps.js",
     "controls.js",
     "splits.js",
     "replayed.js",

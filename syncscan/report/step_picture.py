@@ -21,7 +21,7 @@ from syncscan.model.step import Bound
 from syncscan.model.trace import HOST, NONE
 from syncscan.report.front import Front
 from syncscan.report.phrases import replayed
-from syncscan.report.timeline_steps import recorded_step
+from syncscan.report.timeline_extract import recorded_step
 from syncscan.report.units import duration, part_of, within
 
 NOTABLE = 0.01

@@ -19,9 +19,9 @@ from syncscan.model.finding import SyncPoint
 from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
+from syncscan.report.timeline_extract import choose, home, inside, packed_steps, steps_without, why_none
 from syncscan.report.timeline_frames import python_frames
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, habit_lanes, pack, stacked
-from syncscan.report.timeline_steps import choose, home, inside, packed_steps, steps_without, why_none
 
 MAX_SLICES = 100_000
 """Most slices in a report: about 1.3 MB."""

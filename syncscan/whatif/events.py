@@ -22,7 +22,7 @@ from syncscan.model.arrays import Int64, grouped
 from syncscan.model.interval import Interval
 from syncscan.model.runtime_calls import is_stream_wait
 from syncscan.model.trace import CALLS, Trace
-from syncscan.whatif.launches import Launches
+from syncscan.whatif.launch_gaps import Launches
 
 _NO_LAUNCHES = np.zeros(0, np.int64)
 

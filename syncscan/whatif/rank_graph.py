@@ -30,7 +30,7 @@ from syncscan.model.trace import Category, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.events import coincident_edges
 from syncscan.whatif.graph import HostRun, StepProgram
-from syncscan.whatif.launches import Launches
+from syncscan.whatif.launch_gaps import Launches
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
 from syncscan.whatif.wait_effects import WaitEffect

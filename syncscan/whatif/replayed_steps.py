@@ -21,7 +21,7 @@ from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Interval, ThreadInterval, cover_of
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.events import EventEdge, Events, first_waiters
-from syncscan.whatif.launches import Launches, find_launches
+from syncscan.whatif.launch_gaps import Launches, find_launches
 from syncscan.whatif.wait_effects import NumberedPoint, WaitEffect, find_waits, held_launches
 
 MAX_STEPS = 6

@@ -23,7 +23,7 @@ from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Category, Trace
 from syncscan.whatif.events import EventRecord
-from syncscan.whatif.launches import Launches
+from syncscan.whatif.launch_gaps import Launches
 from syncscan.whatif.spared_work import around
 
 USUAL_CALL_NS = 10_000.0

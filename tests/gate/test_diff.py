@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from syncscan import api, gate
 from syncscan.errors import UsageError
-from syncscan.gate import comparison
+from syncscan.gate import state_diff
 from syncscan.gate.diff_report import verdict
 from syncscan.gate.differences import Diff, PromiseOutcome, SiteStatus
+from syncscan.gate.matched_sites import NOWHERE, Key, matched
 from syncscan.gate.recordings import UNRELATED
-from syncscan.gate.sites import NOWHERE, Key, matched
 from syncscan.model.analysis import Analysis
 from tests.builder import TraceBuilder
 from tests.each import each
@@ -270,6 +270,6 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
 )
 def test_different_programs_are_warned_of(before: str, after: str, warns: bool) -> None:
     """By their places and kernels: removing a sync, or computing in another precision, is the same program."""
-    diff = comparison.diff([analyzed(SAMPLES / before)], [analyzed(SAMPLES / after)])
+    diff = state_diff.diff([analyzed(SAMPLES / before)], [analyzed(SAMPLES / after)])
     assert (UNRELATED in diff.notes) == diff.unrelated == warns
     assert not (warns and "no others" in verdict(diff))

@@ -173,7 +173,7 @@ def test_a_step_drawn_twice_says_what_it_is_without():
 
 def test_steps_that_launch_too_much_are_not_drawn_twice(monkeypatch: pytest.MonkeyPatch):
     """The page stays bounded, and says why."""
-    monkeypatch.setattr("syncscan.report.timeline_steps.MAX_REPLAYED", 5)
+    monkeypatch.setattr("syncscan.report.timeline_extract.MAX_REPLAYED", 5)
     drawn = timeline(steps())
     assert drawn["without"] == []
     assert "too many launches to draw" in drawn["why_none"]

@@ -12,7 +12,7 @@ from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.events import coincident_edges
-from syncscan.whatif.launches import find_launches
+from syncscan.whatif.launch_gaps import find_launches
 from syncscan.whatif.replayed_steps import find_steps
 from tests.builder import MAIN, TraceBuilder
 

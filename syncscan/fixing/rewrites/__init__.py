@@ -5,15 +5,15 @@ from __future__ import annotations
 from syncscan.fixing.proposal import Rewrite, described
 from syncscan.fixing.rewrites import (
     device_copies,
+    masked_assignments,
     masked_sums,
-    masked_writes,
     rarer_reads,
     removed_calls,
     settings,
     several_reads,
 )
 
-_MODULES = (device_copies, masked_sums, masked_writes, rarer_reads, removed_calls, settings, several_reads)
+_MODULES = (device_copies, masked_sums, masked_assignments, rarer_reads, removed_calls, settings, several_reads)
 _FINDERS = {value.id: value for module in _MODULES for value in vars(module).values() if isinstance(value, Rewrite)}
 REWRITES = tuple(_FINDERS[name] for name in described())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites.masked_writes import any_guard
+from syncscan.fixing.rewrites.masked_assignments import any_guard
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites.masked_writes import masked_assignment
+from syncscan.fixing.rewrites.masked_assignments import masked_assignment
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.fixing.rewrites.masked_writes import nonzero_assignment
+from syncscan.fixing.rewrites.masked_assignments import nonzero_assignment
 from tests.each import each
 from tests.fixing.example import Rewritten
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.model.trace import NONE
-from syncscan.whatif.launches import _before, find_launches
+from syncscan.whatif.launch_gaps import _before, find_launches
 from tests.builder import TraceBuilder
 
 work = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(7, 9)), min_size=1, max_size=15)

@@ -23,8 +23,8 @@ from syncscan.gate.differences import (
     StepChange,
 )
 from syncscan.gate.jobs import JobState
+from syncscan.gate.matched_sites import Key, joined, matched
 from syncscan.gate.recordings import UNRELATED, Recordings, habit_changes, unrelated
-from syncscan.gate.sites import Key, joined, matched
 from syncscan.gate.state import GainShare, State, Timing
 from syncscan.model.analysis import Analysis
 from syncscan.model.fleet import Fleet
