@@ -1,17 +1,22 @@
 """The rooms: features that the core doesn't need, each a folder that can be taken away.
 
-A room holds its types, words, commands, schemas and tests. Its `room.py` says what it offers, without importing any of
-it. The core asks here, and names no room itself.
+A room holds its types, words, commands, schemas and tests. Its `room.toml` says what it offers. The core asks here, and
+names no room itself.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import runpy
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 FEATURES = (
     *("fixing", "proof", "gate", "dryrun", "viewers", "watching", "fleet", "lint", "serving"),
@@ -31,7 +36,7 @@ class Schema(NamedTuple):
     document: str
     minor: int
     about: str
-    left_out: Mapping[str, tuple[str, ...]] = {}
+    left_out: Mapping[str, Sequence[str]] = {}
 
 
 class Room(NamedTuple):
@@ -47,10 +52,10 @@ class Room(NamedTuple):
 
     commands: Mapping[str, str] = {}
     more: Mapping[str, str] = {}
-    readers: frozenset[str] = frozenset()
-    in_process: frozenset[str] = frozenset()
+    readers: Sequence[str] = ()
+    in_process: Sequence[str] = ()
     schemas: Mapping[str, Schema] = {}
-    needs: tuple[str, ...] = ()
+    needs: Sequence[str] = ()
     rule_notes: str = ""
     changes: str = ""
     opens: str = ""
@@ -60,15 +65,14 @@ class Room(NamedTuple):
 def rooms() -> dict[str, Room]:
     """Return the rooms that are there, by folder."""
     folder = Path(__file__).parent
-    files = {name: folder / name / "room.py" for name in FEATURES}
-    there = {name: _room(file) for name, file in files.items() if file.is_file()}
+    files = {name: folder / name / "room.toml" for name in FEATURES}
+    texts = {name: file.read_text(encoding="utf-8") for name, file in files.items() if file.is_file()}
+    there = {name: _room(**tomllib.loads(text)) for name, text in texts.items()}
     return {name: room for name, room in there.items() if there.keys() >= set(room.needs)}
 
 
-def _room(file: Path) -> Room:
-    """Run a room's `room.py`, and not the package that it lies in, whose import may take long."""
-    room: Room = runpy.run_path(str(file))["ROOM"]
-    return room
+def _room(schemas: Mapping[str, Any] | None = None, **offers: Any) -> Room:
+    return Room(schemas={name: Schema(**schema) for name, schema in (schemas or {}).items()}, **offers)
 
 
 def command_modules() -> dict[str, str]:

@@ -127,7 +127,7 @@ def british(text: str) -> list[str]:
 
 SHARED_TYPES = {"CaptureCallback"}
 """Names of types that occur twice on purpose: one callback per framework, imported from its own module."""
-SHARED_SUBJECTS = {"api", "races", "warned", "remedies", "compile_breaks", "dry_run", "room", "document", "github"}
+SHARED_SUBJECTS = {"api", "races", "warned", "remedies", "compile_breaks", "dry_run", "document", "github"}
 """Subjects of files in several rooms that are neither a value of `model`, nor a command, nor a call that syncs: what a
 room offers, and its JSON."""
 

@@ -1,5 +1,0 @@
-"""The room of `syncscan.guard`."""
-
-from syncscan.features import Room
-
-ROOM = Room()

@@ -1,5 +1,0 @@
-"""The room of callbacks of trainers."""
-
-from syncscan.features import Room
-
-ROOM = Room()
