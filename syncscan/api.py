@@ -18,9 +18,9 @@ from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.chosen_process import apart
 from syncscan.facts.integrity import integrity_of
 from syncscan.host import host_of
-from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
+from syncscan.model.program_run import run_of
 from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.step_marks import FoundBy

@@ -265,7 +265,7 @@ class CaptureRun:
     def _between_steps(self, sampling: Sampling, rows: Sequence[Row]) -> set[int]:
         """Return when samples of phases between the steps were taken; the watch gets all samples."""
         self._watch.add(rows, sampling.period_ns, sampling.spent)
-        return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
+        return {sample.at for phase in self._watch.seen()[0] for sample in phase.samples}
 
     def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:
         """Add to the metadata of this capture's traces.

@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from syncscan.capture import device
 from syncscan.capture.optimizer_hook import has_optimizer
@@ -43,14 +43,6 @@ MODULE = "torch/nn/modules/module.py"
 _WITHIN = (MODULE, "torch/_dynamo/eval_frame.py", "syncscan/capture/torch_hooks.py")
 """Files whose frames lie between a module's caller and what is called at its call."""
 Key = TypeVar("Key")
-
-
-class ModuleCall(NamedTuple):
-    """A line that calls a module, and how many frames lie around it."""
-
-    depth: int
-    code: CodeType
-    line: int
 
 
 class Repeats:
@@ -188,18 +180,19 @@ class Repeats:
         outermost line that calls it often is the one that the program repeats.
         """
         module = self._module_of[self._modules.most_common(1)[0][0]]
-        calls: Counter[ModuleCall] = Counter()
+        calls: Counter[tuple[int, Frame]] = Counter()  # by how many frames are around it, and what calls it
         counting = ModuleCalls(module, lambda: calls.update([_call(sys._getframe(1))]))
         if not counting.start():
             return False
-        chosen = self._repeating(lambda: sorted(calls.copy().items(), key=lambda item: (item[0].depth, -item[1])))
+        chosen = self._repeating(lambda: sorted(calls.copy().items(), key=lambda item: (item[0][0], -item[1])))
         counting.close()
         if chosen is None or self._over.is_set():
             return False
-        self._chosen(f"a call of {_name(module)} at {PurePath(chosen.code.co_filename).name}:{chosen.line}")
+        caller = chosen[1]
+        self._chosen(f"a call of {_name(module)} at {PurePath(caller[0].co_filename).name}:{caller[1]}")
 
         def count() -> None:
-            if _caller(sys._getframe(1)) == (chosen.code, chosen.line):
+            if _caller(sys._getframe(1)) == caller:
                 self._round_ended()
 
         rounds = ModuleCalls(module, count)
@@ -227,9 +220,8 @@ def _caller(frame: FrameType) -> Frame | None:
     return next(((f.f_code, f.f_lineno) for f in outside), None)
 
 
-def _call(frame: FrameType) -> ModuleCall:
-    code, line = _caller(frame) or (frame.f_code, frame.f_lineno)
-    return ModuleCall(sum(1 for _ in outward(frame.f_back)), code, line)
+def _call(frame: FrameType) -> tuple[int, Frame]:
+    return sum(1 for _ in outward(frame.f_back)), _caller(frame) or (frame.f_code, frame.f_lineno)
 
 
 def _name(module: Any) -> str:

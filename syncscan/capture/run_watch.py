@@ -16,7 +16,7 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from syncscan.capture.device import prefetched
 from syncscan.capture.stack_frames import TickStacks, is_ours, naming, of_program, outward
@@ -122,10 +122,11 @@ class RunWatch:
         """Return the period in steps with which they repeat, as far as known by now."""
         return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
 
-    def seen(self) -> KnownRun:
-        samples, counts = self._samples(), self._counts()
-        phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, self.period()), samples, Loops())
-        return KnownRun(samples, counts, phases[:MOST_PHASES], around)
+    def seen(self) -> tuple[list[SeenPhase], tuple[int, LoopLines] | None]:
+        """Return the phases of the run, and the steps' loop with the index of its function."""
+        steps = WatchedSteps(self._ends, self._counts(), self._path, self.period())
+        phases, around = phases_of(steps, self._samples(), Loops())
+        return phases[:MOST_PHASES], around
 
     def record(self) -> Json | None:
         """Return the run's metadata for a trace, under "run"; None where no step has ended.
@@ -140,21 +141,21 @@ class RunWatch:
             return None
         self.rest()
         disturbed = [*self._disturbed, *([(self._since[0], self.steps, self._since[1])] if self._since else [])]
-        seen, named = self.seen(), naming()
-        first, end = window(seen.counts, self.times(), [self._met(phase) for phase in seen.phases])
+        (phases, around), counts, named = self.seen(), self._counts(), naming()
+        first, end = window(counts, self.times(), [self._met(phase) for phase in phases])
 
         def inside(samples: Iterable[Sample]) -> float:
             numbers = ((self._at(sample.at), sample.ns) for sample in samples)
-            return round(sum(ns for k, ns in numbers if first <= k < end and seen.counts[k]) / 1e3, 1)
+            return round(sum(ns for k, ns in numbers if first <= k < end and counts[k]) / 1e3, 1)
 
         return {
             "steps": self.steps,
             "steps_us": [round(ns / 1e3, 1) for ns in self.times()[:MOST_STEPS]],
             "disturbed": [list(row) for row in disturbed if row[0] < self.steps],
-            "loop": None if seen.around is None else self._loop(*seen.around),
+            "loop": None if around is None else self._loop(*around),
             "window": [first, end],
-            "sampled_us": inside(seen.samples),
-            "own_us": self._own_us(first, end, seen.counts),
+            "sampled_us": inside(self._samples()),
+            "own_us": self._own_us(first, end, counts),
             "phases": [
                 {
                     "kind": phase.kind.value,
@@ -166,7 +167,7 @@ class RunWatch:
                     "us": inside(phase.samples),
                     "at": self._met(phase),
                 }
-                for phase in seen.phases
+                for phase in phases
             ],
         }
 
@@ -212,15 +213,6 @@ class RunWatch:
         """Return the step that the moment lies in; -1 outside of all."""
         number = bisect.bisect_right(self._ends, moment) - 1
         return number if number < self.steps else -1
-
-
-class KnownRun(NamedTuple):
-    """Known facts of a run: samples, which steps count, phases, and the steps' loop with the index of its function."""
-
-    samples: list[Sample]
-    counts: list[bool]
-    phases: list[SeenPhase]
-    around: tuple[int, LoopLines] | None
 
 
 def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:

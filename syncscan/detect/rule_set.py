@@ -12,7 +12,7 @@ from syncscan.detect.call import Call
 from syncscan.detect.code_place import CodePlace
 from syncscan.detect.rule import Rule, diagnose
 from syncscan.detect.rules import RULES
-from syncscan.detect.rules.synchronizes import unclassified
+from syncscan.detect.rules.calls_without_a_copy import unclassified
 from syncscan.model.finding import Confidence, Diagnosis, SyncPoint
 
 

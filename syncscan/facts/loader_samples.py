@@ -7,8 +7,6 @@ With workers enough, they took 55 and 58 % less (H200, torch 2.11; benchmarks/pu
 
 from __future__ import annotations
 
-import msgspec
-
 from syncscan.model.libraries import in_package
 from syncscan.model.trace import Trace
 
@@ -17,24 +15,14 @@ LEAST_SAMPLES = 20
 _LOADER = "torch/utils/data/dataloader.py"
 
 
-class LoaderSamples(msgspec.Struct, frozen=True):
-    """Samples of the step's thread in a DataLoader, and the part of the step that they are."""
-
-    count: int
-    share: float
-
-
-NO_SAMPLES = LoaderSamples(0, 0.0)
-
-
-def loader_samples(trace: Trace) -> LoaderSamples:
-    """Return the samples below a DataLoader's functions; none where capture took none, or too few there."""
+def loader_share(trace: Trace) -> float:
+    """Return the part of a step below a DataLoader's functions; 0 where capture took no samples, or too few there."""
     samples = trace.info.capture.host
     if samples is None:
-        return NO_SAMPLES
+        return 0.0
     inside: list[bool] = []
     for node in samples.nodes:
         below = node.parent >= 0 and inside[node.parent]
         inside.append(below or in_package(samples.frames[node.frame][0], _LOADER))
     count = sum(node.own for node, loading in zip(samples.nodes, inside, strict=True) if loading)
-    return LoaderSamples(count, count / samples.samples) if count >= LEAST_SAMPLES else NO_SAMPLES
+    return count / samples.samples if count >= LEAST_SAMPLES else 0.0

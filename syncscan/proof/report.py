@@ -181,16 +181,6 @@ class Scale(msgspec.Struct, frozen=True):
         return [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
 
-class GainBar(msgspec.Struct, frozen=True):
-    """An interval of the gain: its ends and best value in drawing units, and its sentence."""
-
-    name: str
-    begin: float
-    end: float
-    best: float
-    text: str
-
-
 def percent(share: float) -> str:
     """Return a share as a percentage, two decimals below one percent."""
     return f"{share:.1%}" if abs(share) >= 0.01 else f"{share:.2%}"
@@ -214,9 +204,10 @@ def gains(proof: Proof) -> str:
     )
 
 
-def _bar(name: str, gain: ProofGain, scale: Scale) -> GainBar:
+def _bar(name: str, gain: ProofGain, scale: Scale) -> dict[str, str | float]:
     text = f"{name}: {percent(gain.share)} ({percent(gain.low)} to {percent(gain.high)})"
-    return GainBar(name, scale.at(gain.low), scale.at(gain.high), scale.at(gain.share), text)
+    ends = {"begin": scale.at(gain.low), "end": scale.at(gain.high), "best": scale.at(gain.share)}
+    return {"name": name, "text": text, **ends}
 
 
 def value(proof: Proof, number: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from syncscan.facts.loader_samples import loader_samples
+from syncscan.facts.loader_samples import loader_share
 from syncscan.model.finding import Finding
 from syncscan.model.slice_names import is_loader_with_workers
 from syncscan.model.step import BOUND_FROM, StepSummary
@@ -32,7 +32,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSummary) -> Surroundings:
-    waits, sampled = loader_waits(trace), loader_samples(trace).share
+    waits, sampled = loader_waits(trace), loader_share(trace)
     paced = waits > PACED * measured.observed_us * 1e3 or bool(waits and sampled > NOTABLE)
     behind = set[int]()
     for number, finding in enumerate(findings):

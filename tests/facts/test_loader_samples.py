@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan import api
-from syncscan.facts.loader_samples import NO_SAMPLES, loader_samples
+from syncscan.facts.loader_samples import loader_share
 from syncscan.model.analysis import Analysis
 from syncscan.model.capture import HostSample, HostSamples
 from syncscan.model.habit import Basis
@@ -37,13 +37,13 @@ def sampled(waiting: int, working: int, recorded_us: float = 100.0, unprofiled_u
 
 def test_what_a_loader_calls_counts_as_the_loader() -> None:
     """Of 100 samples one is in its `__next__`, and 59 in the lock that it waits for."""
-    assert (loader_samples(sampled(59, 40)).count, loader_samples(sampled(59, 40)).share) == (60, 0.6)
+    assert loader_share(sampled(59, 40)) == 0.6
 
 
 @pytest.mark.parametrize("waiting", [0, 18])
 def test_too_few_samples_tell_nothing(waiting: int) -> None:
     """Nineteen of them may be ten as well."""
-    assert loader_samples(sampled(waiting, 10)) == NO_SAMPLES
+    assert loader_share(sampled(waiting, 10)) == 0.0
 
 
 def analysis(recorded_us: float, unprofiled_us: float) -> Analysis:
@@ -57,9 +57,7 @@ def test_where_most_steps_wait_longer_than_the_recorded_ones_the_samples_count()
     assert (result.step.bound, habit.basis) == (Bound.INPUT, Basis.SAMPLES)
     assert (habit.cost_us, habit.recoverable_us) == pytest.approx((600, 540))
     assert habit.recoverable_range_us == pytest.approx((60, 600))
-    assert habit.evidence == (
-        "the step waits 600 µs for its next batch (60% of the step), by 600 samples without the profiler",
-    )
+    assert habit.evidence == ("the step waits 600 µs for its next batch (60% of it), by samples without the profiler",)
 
 
 def test_where_the_recorded_steps_wait_as_long_they_are_replayed() -> None:

@@ -10,9 +10,9 @@ from syncscan import api
 from syncscan.report import program_run, render
 from syncscan.report.blocks import Grid
 from tests.builder import TraceBuilder
-from tests.host.test_run_summary import PHASE, RUN
 from tests.host.test_sampled import BACKWARD, MODULE, table
 from tests.host.test_sampled import MAIN as MAIN_LINE
+from tests.model.test_program_run import PHASE, RUN
 from tests.report.example import HOSTILE
 
 MAIN = "train.1.pt.trace.json"

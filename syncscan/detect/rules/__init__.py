@@ -5,15 +5,13 @@ from __future__ import annotations
 from syncscan.detect.rule import Rule
 from syncscan.detect.rule_table import table_of
 from syncscan.detect.rules import (
+    calls_without_a_copy,
     checks,
     collectives,
     copies,
     inside_ops,
     libraries,
-    memory,
     numbers,
-    synchronizes,
-    whole_trace,
 )
 
 ORDER = (
@@ -117,7 +115,7 @@ ORDER = (
 """Ids of the rules, special before general; `unclassified` takes what is left."""
 
 
-_MODULES = (whole_trace, collectives, libraries, checks, memory, inside_ops, numbers, copies, synchronizes)
+_MODULES = (calls_without_a_copy, collectives, libraries, checks, inside_ops, numbers, copies)
 _WRITTEN = {name: match for module in _MODULES for name, match in vars(module).items()}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from syncscan.facts.loader_samples import LoaderSamples, loader_samples
+from syncscan.facts.loader_samples import loader_share
 from syncscan.habits.context import NOTABLE, Context
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.duration import duration
@@ -63,22 +63,21 @@ little."""
 
 def few_workers(context: Context) -> Iterable[Habit]:
     """Yield the habit by samples where these say that most steps wait longer for their batch than the recorded ones."""
-    sampled, rows = context.cached(_sampled), context.rows(Category.ANNOTATION, is_loader_with_workers)
-    waits = sampled.share * context.period_us
+    waits, rows = _sampled_us(context), context.rows(Category.ANNOTATION, is_loader_with_workers)
     if rows and waits >= max(5 * context.notable_us, BURSTS * context.length_us(rows) * context.host_scale):
-        return [_by_samples(context, rows, sampled, waits)]
+        return [_by_samples(context, rows, waits)]
     took = "the step waits {ms} for its next batch"
     return _waiting_for(context, is_loader_with_workers, "loader-few-workers", took, REMAINING)
 
 
-def _sampled(context: Context) -> LoaderSamples:
-    return loader_samples(context.trace)
+def _sampled_us(context: Context) -> float:
+    return loader_share(context.trace) * context.period_us
 
 
-def _by_samples(context: Context, rows: Sequence[int], sampled: LoaderSamples, waits: float) -> Habit:
+def _by_samples(context: Context, rows: Sequence[int], waits: float) -> Habit:
+    share = waits / context.period_us
     evidence = (
-        f"the step waits {duration(waits)} for its next batch ({sampled.share:.0%} of the step), by {sampled.count} "
-        f"samples without the profiler"
+        f"the step waits {duration(waits)} for its next batch ({share:.0%} of it), by samples without the profiler"
     )
     habit = context.habit("loader-few-workers", rows, waits, [evidence])
     likely, most, least = ((1.0 - remaining) * waits for remaining in REMAINING)

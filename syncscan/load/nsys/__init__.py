@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from syncscan.errors import TraceTooLarge, UsageError
@@ -72,13 +71,8 @@ def processes_in(path: str) -> list[str]:
         database.close()
 
 
-class _Share(msgspec.Struct, frozen=True):
-    """Rows of the tables that a second process read, and what else it saw."""
-
-    columns: Columns
-    ops: int
-    libraries: set[int]
-    damaged: str
+_Share: TypeAlias = "tuple[Columns, int, set[int], str]"
+"""Rows of the tables that a second process read; how many ops and which libraries it saw, and what is damaged."""
 
 
 class _ExportReader:
@@ -129,11 +123,12 @@ class _ExportReader:
         if share is None:
             self.read_second_share()
             return self._database.damaged
-        self._columns.absorb(share.columns)
+        columns, ops, libraries, damaged = share
+        self._columns.absorb(columns)
         require(self._columns, self._database.name, self._most)
-        self._ranges.ops += share.ops
-        self._ranges.libraries |= share.libraries
-        return self._database.damaged or share.damaged
+        self._ranges.ops += ops
+        self._ranges.libraries |= libraries
+        return self._database.damaged or damaged
 
     def _read_first_share(self) -> None:
         self._activities.read_host()
@@ -142,7 +137,7 @@ class _ExportReader:
     def read_second_share(self) -> _Share:
         self._activities.read_device()
         self._ranges.read((self._half, 1.0))
-        return _Share(self._columns, self._ranges.ops, self._ranges.libraries, self._database.damaged)
+        return self._columns, self._ranges.ops, self._ranges.libraries, self._database.damaged
 
     def _second_share(self) -> _Share | None:
         most = None if self._most is None else self._most // 2

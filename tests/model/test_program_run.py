@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncscan.host.run_summary import run_of
 from syncscan.model.capture import CaptureTable, RunRecord, capture_table
+from syncscan.model.program_run import run_of
 
 STEPS = [100.0, 10.0, 10.0, 60.0, 500.0, 10.0, 10.0, 60.0, 10.0, 10.0, 60.0]
 """Starting, then a phase of 50 µs before each third step, with a recorded step of 500 µs among them."""
