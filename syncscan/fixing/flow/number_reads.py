@@ -9,7 +9,7 @@ import msgspec
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Line, Render, Template, template
-from syncscan.fixing.flow import memory
+from syncscan.fixing.flow import tensor_writes
 from syncscan.fixing.flow.callees import reads_clock
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import NUMBERS, File
@@ -186,7 +186,7 @@ def is_data(node: ast.expr) -> bool:
 def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     """Return whether a deferred read needs a copy: its memory may change in the region, which runs until it is read."""
     of = site.of
-    if site.equal is not None or memory.is_new(file, of):
+    if site.equal is not None or tensor_writes.is_new(file, of):
         return False
     if not isinstance(of, ast.Name):
         return True
@@ -194,7 +194,7 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     given = [n for n in file.stores(of) if n in nodes]
     if not any(loops and file.within(n, loops[-1]) for n in given) or not all(_is_given_new(file, n) for n in given):
         return True
-    return memory.spread_of(file, of, nodes).may_change
+    return tensor_writes.spread_of(file, of, nodes).may_change
 
 
 def _is_given_new(file: File, target: ast.Name) -> bool:
@@ -202,7 +202,7 @@ def _is_given_new(file: File, target: ast.Name) -> bool:
     statement = file.statement_of(target)
     value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
     parts = value.elts if isinstance(value, ast.Tuple) else [value]
-    return all(part is not None and memory.is_new(file, part) for part in parts)
+    return all(part is not None and tensor_writes.is_new(file, part) for part in parts)
 
 
 _MAY_SKIP = (

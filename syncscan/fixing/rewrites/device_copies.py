@@ -9,7 +9,7 @@ from syncscan.dryrun.device_kinds import STAGED_BYTES
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, Template, template
 from syncscan.fixing.expressions import with_argument
-from syncscan.fixing.flow import memory
+from syncscan.fixing.flow import tensor_writes
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import argument, called, matched
@@ -81,12 +81,12 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     pinned = any(t.pinned for t in of)
     if _is_temporary(copy.x) and not pinned:
         return _sent(file, call)
-    base = memory.root_of(copy.x)
+    base = tensor_writes.root_of(copy.x)
     if base is None:
         return None
     around = list(ast.walk([file.function_of(call), *file.loops_of(call)][-1]))
     held = _batch_of(file, base) or base
-    spreads = [memory.spread_of(file, name, around, on_host=True) for name in {base, held}]
+    spreads = [tensor_writes.spread_of(file, name, around, on_host=True) for name in {base, held}]
     if any(spread.is_written for spread in spreads):
         return None
     # nothing else holds the host's tensor or batch, and nothing writes to a part of it
@@ -254,11 +254,13 @@ def _is_made(file: File, call: ast.Call) -> bool:
 
 def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
     """Return whether all that a call is given stays as it is while a loop runs."""
-    region = memory.running_in(file, loop)
+    region = tensor_writes.running_in(file, loop)
     for name in expressions.names_in(call):
         if any(store in region for store in file.stores(name)):
             return False
-        if file.types(name) - _UNCHANGING and memory.may_change(file, name, region, loop.end_lineno or loop.lineno):
+        if file.types(name) - _UNCHANGING and tensor_writes.may_change(
+            file, name, region, loop.end_lineno or loop.lineno
+        ):
             return False
     inner = calls_in(call)[1:]
     return file.is_steady(call, loop) and all(isinstance(n.func, ast.Name) and n.func.id in _PLAIN for n in inner)
@@ -270,7 +272,7 @@ def _of_call(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
     if assign and assign.value is call and isinstance(assign.name, ast.Name):
         moves = _moves(file, draft, statement, assign.name, loop)
     else:
-        moves, name = memory.is_only_read(file, call), file.fresh("constant")
+        moves, name = tensor_writes.is_only_read(file, call), file.fresh("constant")
         draft.put_before(loop, f"{name} = {file.text.code(call)}")
         draft.replace(call, name)
     if moves:
@@ -281,7 +283,7 @@ def _of_call(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
 def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop: Loop) -> bool:
     """Move an assignment in front of the loop; False where its name isn't free there."""
     loads, block = file.loads(target), file.loops_of(statement)[-1].body
-    if len(file.stores(target)) != 1 or not all(memory.is_only_read(file, n) for n in loads):
+    if len(file.stores(target)) != 1 or not all(tensor_writes.is_only_read(file, n) for n in loads):
         return False
     alone = statement in block and len(block) > 1 and expressions.stands_alone(file, statement)
     lines = file.text.lines[statement.lineno - 1 : statement.end_lineno]

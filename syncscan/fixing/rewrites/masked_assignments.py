@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, Line, template
-from syncscan.fixing.flow import memory
+from syncscan.fixing.flow import tensor_writes
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Left, Proposal, rewrite
@@ -159,7 +159,7 @@ def _stays_whole(file: File, statement: ast.stmt, name: ast.Name, filled: ast.ex
         n for n in uses if n.lineno > statement.lineno or any(file.within(n, s) and s.lineno < again for s in body)
     ]
     same = file.seen(value).shapes == file.seen(filled).shapes
-    spreads = (memory.spread_of(file, n, list(ast.walk(file.statement_of(n)))) for n in later)
+    spreads = (tensor_writes.spread_of(file, n, list(ast.walk(file.statement_of(n)))) for n in later)
     return same and not any(spread.may_be_written for spread in spreads)
 
 

@@ -6,7 +6,7 @@ import ast
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, memory
+from syncscan.fixing.flow import callees, tensor_writes
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import matched
@@ -56,7 +56,7 @@ def _is_among_known(file: File, node: ast.Expr) -> bool:
     function = file.function_of(node)
     calls_of_it = [] if isinstance(function, ast.Module) else callees.calls_of(file, function) or []
     loops = [loop for call in (node, *calls_of_it) for loop in file.loops_of(call)]
-    calls = {n for loop in loops for n in memory.running_in(file, loop) if isinstance(n, ast.Call)}
+    calls = {n for loop in loops for n in tensor_writes.running_in(file, loop) if isinstance(n, ast.Call)}
     return all(_is_known(file, call) for call in calls)
 
 

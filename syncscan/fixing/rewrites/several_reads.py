@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, template
-from syncscan.fixing.flow import callees, memory
+from syncscan.fixing.flow import callees, tensor_writes
 from syncscan.fixing.flow.number_reads import (
     NumberRead,
     detached,
@@ -161,7 +161,7 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     rebound = any(store in nodes for store in file.stores(name))
     function = file.function_of(first.node)
     timed = len(between) > 1 and any(file.function_of(clock) is function for clock in callees.clocks(file))
-    return not (rebound or timed or memory.may_change(file, name, nodes, anchor.lineno))
+    return not (rebound or timed or tensor_writes.may_change(file, name, nodes, anchor.lineno))
 
 
 def _read_once(file: File, reads: Sequence[NumberRead]) -> Proposal:
@@ -230,7 +230,7 @@ def _in_loop(file: File, site: NumberRead) -> Draft | None:
     tensor, of_loop = file.device_tensor(item.t), _is_name(item.i) and item.i.id in expressions.targets(loop)
     if tensor is None or tensor.dims != 1 or file.types(item.i) != {"int"} or not of_loop:
         return None
-    if not file.is_steady(item.t, loop) or not memory.stays(file, item.t, loop):
+    if not file.is_steady(item.t, loop) or not tensor_writes.stays(file, item.t, loop):
         return None
     draft, source = Draft(file.text), file.text.code(item.t)
     fresh = file.fresh(f"{source.rpartition('.')[2].partition('[')[0]}_values")
@@ -318,7 +318,7 @@ def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
 
 def _is_unchanged(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:
     """Return whether the next elements write to no memory of those before."""
-    if memory.is_new(file, site.of):
+    if tensor_writes.is_new(file, site.of):
         return True
     iterates = all(file.types(g.iter) and file.types(g.iter) <= _PLAIN for g in comprehension.generators)
     return iterates and expressions.is_pure(file, site.of)
