@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from syncscan.fixing.edits import Render, Template
-from syncscan.fixing.flow import callees, memory
+from syncscan.fixing.flow import callees, tensor_writes
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import filled
@@ -130,7 +130,7 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
     if file.statement_of(value) not in file.tree.body:
         return False
     holds_list = any(isinstance(n, ast.List) for n in ast.walk(value))
-    return not holds_list or not memory.spread_of(file, name, file.nodes).may_be_written
+    return not holds_list or not tensor_writes.spread_of(file, name, file.nodes).may_be_written
 
 
 def made(file: File, used: ast.expr) -> ast.expr | None:

@@ -258,9 +258,8 @@ def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
     for name in expressions.names_in(call):
         if any(store in region for store in file.stores(name)):
             return False
-        if file.types(name) - _UNCHANGING and tensor_writes.may_change(
-            file, name, region, loop.end_lineno or loop.lineno
-        ):
+        end = loop.end_lineno or loop.lineno
+        if file.types(name) - _UNCHANGING and tensor_writes.may_change(file, name, region, end):
             return False
     inner = calls_in(call)[1:]
     return file.is_steady(call, loop) and all(isinstance(n.func, ast.Name) and n.func.id in _PLAIN for n in inner)

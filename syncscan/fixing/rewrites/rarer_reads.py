@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, memory
+from syncscan.fixing.flow import callees, tensor_writes
 from syncscan.fixing.flow.deferred_values import Stuck
 from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
@@ -76,10 +76,10 @@ def _gives_the_same(file: File, of: ast.expr, statement: ast.stmt, branch: ast.I
     """Return whether a tensor that a statement reads is the same at the beginning of the branch."""
     between: list[ast.AST] = [*(s for s in file.below(statement) if s in file.above(branch)), branch.test]
     leaves = [n for n in expressions.names_in(of) if file.types(n) != {"module"}]
-    region = [n for node in between for n in memory.running_in(file, node)]
+    region = [n for node in between for n in tensor_writes.running_in(file, node)]
     if any(file.within(store, node) for leaf in leaves for store in file.stores(leaf) for node in between):
         return False
-    if any(file.tensors(leaf) and memory.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
+    if any(file.tensors(leaf) and tensor_writes.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
         return False
     at_once = len(between) == 1 and expressions.is_pure(file, branch.test)
     return at_once or all(_is_steady(file, leaf, file.loops_of(statement)[-1]) for leaf in leaves)
@@ -185,7 +185,7 @@ def _of_list(file: File, name: ast.Name, added: ast.expr, call: ast.Call, tensor
     if not joins or any(not source or file.within(join, loops[-1]) for join, source in joins.items()):
         return
     draft, code = Draft(file.text), file.text.code(tensor)
-    draft.replace(added, code if memory.is_new(file, tensor) else f"{code}.clone()")
+    draft.replace(added, code if tensor_writes.is_new(file, tensor) else f"{code}.clone()")
     for join, source in joins.items():
         draft.replace(join, f"{source}.cpu(){numpy}")
     change = "keep the predictions on the device and copy them once"
