@@ -76,10 +76,10 @@ class JobProjector:
         """Return the gain without these findings, and its range, µs per step: their numbers by rank index."""
         if not self.before:
             return 0.0, (0.0, 0.0)
-        gone = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
-        ratio, whole = (period(self.job, self.scales, gone, with_ops=ops) / self.before for ops in (False, True))
-        waits = period(self.waits, self.scales, gone) / self.before
-        ratios = [ratio, whole, waits, *self._alone(gone), *self._slack(gone), *self._near(gone)]
+        without = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
+        ratio, whole = (period(self.job, self.scales, without, with_ops=ops) / self.before for ops in (False, True))
+        waits = period(self.waits, self.scales, without) / self.before
+        ratios = [ratio, whole, waits, *self._alone(without), *self._slack(without), *self._near(without)]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = 1.0 - max(ratios) - extra, 1.0 - min(ratios) + extra
         step_us = self.baseline_us

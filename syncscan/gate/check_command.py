@@ -163,6 +163,6 @@ def _render(verdicts: Sequence[CheckVerdict], source: str, form: str, output: st
     if form == "json":
         return check_report.render(verdicts, source)
     if form in report.ROWS:
-        kept = {"github": Severity.LOW, "sarif": Severity.INFO}.get(form)
-        return report.listed([check_report.flagged_limits(verdict, source, kept) for verdict in verdicts], form)
+        within_as = {"github": Severity.LOW, "sarif": Severity.INFO}.get(form)
+        return report.listed([check_report.flagged_limits(verdict, source, within_as) for verdict in verdicts], form)
     return drawn(check_report.blocks(verdicts, source), form, output)

@@ -128,18 +128,18 @@ TOOL = "syncscan check"
 _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
 
 
-def flagged_limits(verdict: CheckVerdict, rules_from: str, kept: Severity | None = None) -> Flagged:
-    """Return what breaks the limits; with `kept` also what waits and keeps them, as severe as that."""
+def flagged_limits(verdict: CheckVerdict, rules_from: str, within_as: Severity | None = None) -> Flagged:
+    """Return what breaks the limits; with `within_as` also what waits and keeps them, as severe as that."""
     guilty = {f.id for f in verdict.guilty}
     said = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
-    within = [f for f in verdict.counted if f.id not in guilty] if kept else []
+    within = [f for f in verdict.counted if f.id not in guilty] if within_as else []
     return Flagged(
         tool=TOOL,
         path=verdict.path,
         lines=(
             *(flagged_race(race, verdict.path) for race in verdict.guilty_races),
             *(_sync(f, verdict, Severity.HIGH) for f in verdict.guilty),
-            *(_sync(f, verdict, kept or Severity.LOW) for f in within),
+            *(_sync(f, verdict, within_as or Severity.LOW) for f in within),
         ),
         limits=tuple(_limit(v, verdict, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),

@@ -58,7 +58,7 @@ class FileWalk(ast.NodeVisitor):
         self._made: list[ast.expr] = []
         """Expressions that are in no source; kept, as values are remembered by identity."""
         self._around = Around(timed=reads_clock(tree))
-        """What is around the code that is looked at."""
+        """The code around what is looked at."""
 
     def found(self) -> list[Found]:
         self._block(self._tree.body)

@@ -145,7 +145,7 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
     )
 
 
-def _phase(phase: capture.CapturedPhase, whole: float) -> RunPhase:
+def _phase(phase: capture.CapturedPhase, sampled_us: float) -> RunPhase:
     return RunPhase(
         kind=phase.kind,
         name=phase.name,
@@ -153,7 +153,7 @@ def _phase(phase: capture.CapturedPhase, whole: float) -> RunPhase:
         function=phase.function,
         first=phase.first,
         last=phase.last,
-        share=phase.us / whole if whole else 0.0,
+        share=phase.us / sampled_us if sampled_us else 0.0,
         every=_every(phase.at),
         seen_at=next((step for step in phase.at if step >= SETTLED), phase.at[0] if phase.at else None),
     )

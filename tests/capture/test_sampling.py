@@ -313,7 +313,7 @@ def rest() -> None:
 
 
 def test_a_real_capture_knows_what_its_steps_are_spent_in(tmp_path: Path) -> None:
-    """Of two functions the one that computes four times as much has more of them."""
+    """The one of two functions that computes four times as much has more of them."""
     messages: list[str] = []
     with profile(tmp_path, sample=1.0, notify=messages.append, **QUICK) as prof:
         while not prof.done:

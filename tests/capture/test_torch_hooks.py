@@ -22,7 +22,7 @@ from syncscan.capture.repeated_loop import Rounds
 from syncscan.capture.script_capture import ScopeWatch
 from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.stack_timer import Ticks
-from syncscan.capture.torch_hooks import ATTRIBUTE, ModuleCalls, replaced
+from syncscan.capture.torch_hooks import ATTRIBUTE, ModuleCalls, replaced, unseen
 from syncscan.patches import when_imported
 from syncscan.proof import trial_process
 from syncscan.proof.fingerprint import Fingerprinting
@@ -214,6 +214,12 @@ def terminating() -> Callable[[], None]:
     return TerminationHandler(lambda name, resume: True).leave
 
 
+def fingerprinting() -> Callable[[], None]:
+    """As a proof's process does."""
+    unseen("syncscan.proof")
+    return Fingerprinting(rounded=True).leave
+
+
 PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/optimizer_hook.py": lambda: OptimizerHook(lambda *step: None).remove,
     "capture/torch_hooks.py": lambda: both(
@@ -225,7 +231,7 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "capture/sync_lines.py": lambda: both(called_back(), recording()),
     "capture/script_capture.py": watching_scopes,
     "patches.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
-    "proof/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
+    "proof/fingerprint.py": fingerprinting,
     "proof/trial_process.py": trial_process.delay_copies,
     "capture/signals.py": terminating,
     "guarding/dispatch.py": guarding,

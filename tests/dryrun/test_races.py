@@ -334,7 +334,7 @@ ADVISED = [
 
 
 ORDERED = re.compile(r"non_blocking|pin_memory|stream|graph|event", re.IGNORECASE)
-"""What a program has to write before it can have a race."""
+"""Words that a program has to contain before it can have a race."""
 
 
 def can_have_none(case: tuple[str, RuleDoc]) -> bool:

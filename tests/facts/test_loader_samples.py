@@ -36,7 +36,7 @@ def sampled(waiting: int, working: int, recorded_us: float = 100.0, unprofiled_u
 
 
 def test_what_a_loader_calls_counts_as_the_loader() -> None:
-    """Of 100 samples one is in its `__next__`, and 59 in the lock that it waits for."""
+    """One of 100 samples is in its `__next__`, and 59 are in the lock that it waits for."""
     assert loader_share(sampled(59, 40)) == 0.6
 
 

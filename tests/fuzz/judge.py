@@ -22,7 +22,7 @@ from tests.load import reference
 from tests.load.test_oracle import assert_equal
 
 SECONDS = 20
-"""Of the processor's: a command takes longer for no file of the fuzzer's: the largest are some hundred kilobytes."""
+"""Seconds of the processor: no file of the fuzzer's, the largest of which has some hundred kilobytes, takes longer."""
 SAVED = 0.15
 """Fraction of inputs whose saved analysis is judged too: it takes as long as all the rest."""
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")

@@ -81,7 +81,7 @@ def test_where_dynamo_was_not_asked_nothing_is_reported() -> None:
 
 
 def of_frame(kind: CompileKind = CompileKind.BREAK, line: int = 10, last: int = -1) -> CompileEvent:
-    """What dynamo says of a line in a frame that begins at line 8."""
+    """Words of dynamo on a line in a frame that begins at line 8."""
     return CompileEvent(
         kind=kind,
         reason="r",

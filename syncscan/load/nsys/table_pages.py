@@ -267,12 +267,12 @@ class _PageBlock:
             rows = np.flatnonzero(~among(self._page, odd))
         records, which = records[rows], which[rows]
         self._used = np.flatnonzero(np.bincount(which))
-        first, *others = zip(*np.split(every[3:], 2), strict=True)
+        first, *further = zip(*np.split(every[3:], 2), strict=True)
         if chosen is not None:
             rows = np.flatnonzero(chosen(self._integers(records, which, *first)))
             records, which = records[rows], which[rows]
-        numbers = np.empty((1 + len(others), len(rows)), np.int64)
-        for row, column in enumerate((first, *others)):
+        numbers = np.empty((1 + len(further), len(rows)), np.int64)
+        for row, column in enumerate((first, *further)):
             numbers[row] = self._integers(records, which, *column)
         texts = None
         if layouts.text is not None:
