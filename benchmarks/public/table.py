@@ -3,7 +3,7 @@
     python -m benchmarks.public.table [--ten] [RESULTS]
 
 `results.jsonl` has a line for each measurement: those of `measure.py`, and earlier ones, whose `how` says how. The last
-one of a program counts. `--ten`: five that gained, five that were to gain nothing and didn't, as the README has them.
+one of a program counts. `--ten`: five that gained, and five whose advice promised little or nothing, as in the README.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def ten(lines: list[Line]) -> list[Line]:
     """Choose the five programs that gained most, proven first, and five that gain nothing, the surest first."""
     little = [line for line in lines if (line.get("projected") or [0.0])[0] < NOTHING]
     gained = [line for line in lines if line not in little and likely(line) > NOTHING]
-    nothing = [line for line in little if line.get("measured")]
+    nothing = [line for line in little if line.get("measured") and not line["said"].startswith("none")]
     return [
         *sorted(gained, key=lambda line: (verdict(line) != "proven", -likely(line)))[:5],
         *sorted(nothing, key=lambda line: (verdict(line) != "no gain", line["measured"][2] - line["measured"][1]))[:5],

@@ -131,7 +131,7 @@ _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message=""
 def flagged_limits(verdict: CheckVerdict, rules_from: str, within_as: Severity | None = None) -> Flagged:
     """Return what breaks the limits; with `within_as` also what waits and keeps them, as severe as that."""
     guilty = {f.id for f in verdict.guilty}
-    said = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
+    notices = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
     within = [f for f in verdict.counted if f.id not in guilty] if within_as else []
     return Flagged(
         tool=TOOL,
@@ -146,7 +146,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str, within_as: Severity |
         warnings=verdict.all_notes,
         closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
         output=" ".join(verdict.all_notes),
-        notifications=tuple(("warning", text) for text in said),
+        notifications=tuple(("warning", text) for text in notices),
     )
 
 

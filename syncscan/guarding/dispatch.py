@@ -303,8 +303,8 @@ class Filters(list[Item]):
     @overload
     def __getitem__(self, at: slice) -> list[Item]: ...
     def __getitem__(self, at: SupportsIndex | slice) -> Item | list[Item]:
-        found = super().__getitem__(at)
-        return Filters(self.first, found) if isinstance(at, slice) and self.first is not None else found
+        entry = super().__getitem__(at)
+        return Filters(self.first, entry) if isinstance(at, slice) and self.first is not None else entry
 
     def __setitem__(self, at: Any, value: Any) -> None:
         super().__setitem__(at, value)

@@ -42,7 +42,7 @@ def sureness_of(
     if (changes and changes[0].gain is None) or (unexplained and not changes):
         return "no", "No gain could be projected."
     if unexplained:
-        return "partly", "By samples without the profiler; the recorded steps took less."
+        return "partly", "By samples without the profiler; the recorded steps waited less."
     if changes and (changes[0].may or changes[0].gain_low <= 0.0):
         return "no", "The range includes 0."
     if reason := next(_doubts(analysis, changes, timed if doubt >= ROUGH else "", step), ""):

@@ -55,7 +55,8 @@ def no_workers(context: Context) -> Iterable[Habit]:
 
 REMAINING = 0.1, 0.0, 0.9
 """Parts of the wait that remain with a worker for each core: the likely one, the least and the most, as cores may be
-used up. Of `loader.few` 7 % remained, of pytorch/examples' `vae` 4 % and of its `mnist` 17 % (benchmarks/public)."""
+used up. Chosen by three programs: of `loader.few` 7 % remained, of pytorch/examples' `vae` 4 % and of its `mnist` 17 %
+(benchmarks/public)."""
 BURSTS = 1.1
 """Factor by which steps sampled without the profiler wait longer than recorded ones, from which those tell too
 little."""
