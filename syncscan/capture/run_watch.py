@@ -134,8 +134,8 @@ class RunWatch:
         It has `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
         `loop`, the lines whose iterations are the steps (null if unknown); `window`, the first step and the first after
         those that shares are taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was
-        at work in them; `phases`, each with its kind, name, lines, `us` (of `sampled_us`) and `at` (the steps that it
-        was met in).
+        at work in them; `phases`, each with kind, name, place, `us` (of `sampled_us`) and `at` (the steps in which
+        it was met).
         """
         if not self.steps:
             return None

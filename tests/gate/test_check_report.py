@@ -83,7 +83,7 @@ def test_github_answers_whether_a_line_may_stay() -> None:
     costly, idle = Sync(line=10, file="train.py", waits=100), Sync(line=20, file="train.py", waits=0)
     for rules in (RULES, Rules(limits=(Limit(syncs=9),))):
         verdict = gate.check(program(costly, idle), rules)
-        commands = github.drawn([flagged_limits(verdict, "x", kept=Severity.LOW)]).splitlines()
+        commands = github.drawn([flagged_limits(verdict, "x", within_as=Severity.LOW)]).splitlines()
         first, second = (next(c for c in commands if f"line={line}," in c) for line in (10, 20))
         kind = "::error " if verdict.violations else "::notice "
         assert [first.startswith(kind), second.startswith(kind)] == [True, True]
