@@ -67,11 +67,12 @@ RUN = [doc for doc in DOCS.values() if not NOT_RUN.search(doc.sections[INSTEAD])
 @each("doc", RUN, lambda doc: doc.id, takes_long)
 def test_both_examples_run(doc: RuleDoc) -> None:
     """On the CPU, unless the page says why they don't."""
-    pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
     for heading in ("Example", INSTEAD):
         scope: dict[str, Any] = {}
         exec(PREAMBLE.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'), scope)
         exec(doc.code(heading), scope)
+        torch.set_float32_matmul_precision("highest")  # one of them sets another, which later tests would read
         gc.unfreeze()  # one of them freezes what is garbage by now
         gc.collect()
         gc.freeze()
