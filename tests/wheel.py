@@ -17,7 +17,8 @@ CHECK = """
 import sys
 from importlib import metadata, resources
 package = resources.files("syncscan")
-wanted = ("py.typed", "schemas/analysis.json", "report/templates/report.css", "demo/logged_loss.h200.pt.trace.json.gz")
+wanted = ("py.typed", "schemas/analysis.json", "report/templates/report.css", "proof/templates/proof.css",
+          "demo/logged_loss.h200.pt.trace.json.gz")
 lacking = [name for name in wanted if not (package / name).is_file()]
 assert not lacking, lacking
 licences = [f.name for f in metadata.files("syncscan") if "licenses" in f.parts]

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import jinja2
 from markupsafe import Markup, escape
@@ -52,8 +53,9 @@ def _integrity(text: str) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
+    folders = sorted(Path(__file__).parents[1].glob("*/templates"))  # the report's own, and the rooms'
     env = jinja2.Environment(
-        loader=jinja2.PackageLoader("syncscan.report"),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -40,7 +40,7 @@ DOCUMENT: tuple[Block, ...] = (
     Items((Item((place("train.py:7"), " waits"), ("below",)),)),
     Items((Item("first", mark=Span("1.")), Item("more", mark=Span("+", "bad")))),
     Code("-old\n+``` new", "diff"),
-    Figure("Drawing", lambda: "<svg></svg>", ("proof.css",)),
+    Figure("Drawing", lambda: "<svg></svg>", ("step_picture.css",)),
     Fold("Details", (Sentence("inside"),)),
     Sentence(("Next: ", command(["syncscan", "fix", "a b.py"]))),
     *notes(["nothing else"]),
@@ -93,7 +93,7 @@ def test_on_a_page():
     assert html.count('<section class="panel">') == 2
     assert '<code><bdi>a|b</bdi></code><br><bdi class="dim">each step</bdi></td><td class="num"><bdi>2 ms</bdi>' in html
     assert "<h2>Drawing</h2>\n<svg></svg>" in html
-    assert ".dot {" in html
+    assert ".sp-ground {" in html
     assert "<details><summary>Details</summary>" in html
 
 
