@@ -83,15 +83,15 @@ def cora(folder: str, papers: int = 2_708, words: int = 1_433, links: int = 5_42
 
 def words(folder: str, sizes: dict[str, int], vocabulary: int = 33_000) -> None:
     """Write a text for each name, of so many words, as WikiText has them."""
-    Path(folder).mkdir(parents=True)
+    Path(folder).mkdir(parents=True, exist_ok=True)
     for name, count in sizes.items():
         chosen = RANDOM.zipf(1.2, (count // 20, 20)) % vocabulary
         Path(folder, name).write_text("".join(" ".join(f"w{k}" for k in row) + "\n" for row in chosen))
 
 
 def tokens(folder: str, count: int = 2_000_000, vocabulary: int = 50_257) -> None:
-    """Write token ids of GPT-2, as nanoGPT prepares them."""
-    Path(folder).mkdir(parents=True)
+    """Write token ids of GPT-2, as nanoGPT prepares them, and llama2.c those of its vocabulary."""
+    Path(folder).mkdir(parents=True, exist_ok=True)  # programs have the script that downloads there
     for name in ("train", "val"):
         RANDOM.integers(0, vocabulary, count).astype(np.uint16).tofile(Path(folder, f"{name}.bin"))
 
