@@ -31,7 +31,7 @@ def find(
     warnings = []
     for rule, find_habits in RULES.items():
         try:
-            habits += [bounded(h, context.period_us) for h in find_habits(context)]
+            habits += [bounded(h, context.period_us) for h in context.cached(find_habits)]
         except Exception as e:
             warnings.append(f"The rule {rule} failed ({type(e).__name__}: {e}) and was skipped.")
     return tuple(sorted(habits, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)

@@ -25,7 +25,7 @@ RULES: dict[str, Callable[[Context], Iterable[Habit]]] = {
     "inline-pin": inputs.inline_pin,
     "fp32-matmul": precision.fp32_matmul,
     "optimizer-loop": optimizers.optimizer_loop,
-    "parameter-loop": optimizers.parameter_loop,
+    "parameter-loop": optimizers.parameter_loops,
     "gradients-zeroed": optimizers.gradients_zeroed,
     "autocast-casts": precision.autocast_casts,
     "garbage-collection": memory.garbage_collection,

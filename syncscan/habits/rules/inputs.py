@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
 import numpy as np
 
 from syncscan.facts.loader_samples import loader_share
@@ -13,7 +12,6 @@ from syncscan.habits.context import NOTABLE, Context
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.duration import duration
 from syncscan.model.habit import Basis, Change, Habit
-from syncscan.model.runtime_calls import is_stream_synchronize
 from syncscan.model.slice_names import is_loader, is_loader_with_workers, is_loader_without_workers
 from syncscan.model.trace import NONE, Category, Trace
 
@@ -94,28 +92,8 @@ _NEAR = 400
 """Rows before a copy's op to search; an op that builds a tensor contains fewer slices."""
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """A copy to the device: its runtime call, the device's row, its size in bytes and its times in ns."""
-
-    call: int
-    row: int
-    size: int
-    device_ns: int
-    waited_ns: int
-    """How long the host waited in the synchronize after the call."""
-
-
-def pageable_copies(context: Context) -> list[Copy]:
-    """Return the copies from pageable host memory to the device on the steps' own threads."""
-    return _copies_to_device(context, "Pageable")
-
-
-def pinned_copies(context: Context) -> list[Copy]:
-    """Return the copies from pinned host memory to the device on the steps' own threads."""
-    return _copies_to_device(context, "Pinned")
-
-
-def _copies_to_device(context: Context, kind: str) -> list[Copy]:
+def copies_to_device(context: Context, kind: str) -> list[tuple[int, int]]:
+    """Return call and device's row of each copy from `Pageable` or `Pinned` memory on the steps' own threads."""
     s, trace = context.trace.slices, context.trace
     tracks = {step.track for step in trace.steps}
     rows = trace.where(lambda n: n.startswith("Memcpy HtoD") and kind in n, Category.MEMCPY)
@@ -123,17 +101,12 @@ def _copies_to_device(context: Context, kind: str) -> list[Copy]:
     known = (calls != NONE) & context.inside(s.ts[calls]) & np.isin(s.track[calls], list(tracks))
     rows, calls = rows[known], calls[known]
     order = np.argsort(s.ts[calls], kind="stable")
-    rows, calls = rows[order], calls[order]
-    columns = (calls, rows, np.maximum(s.bytes[rows], 0), s.dur[rows], _waited_behind(trace, calls))
-    return [Copy(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+    return list(zip(calls[order].tolist(), rows[order].tolist(), strict=True))
 
 
-def _waited_behind(trace: Trace, calls: Int64) -> Int64:
-    """Return how long the host waits in a synchronize right after each of these calls, ns; 0 without one."""
-    s = trace.slices
-    after = np.minimum(calls + 1, len(s) - 1)
-    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronize)
-    return np.where(waits, s.dur[after], 0)
+def _megabytes(context: Context, rows: Sequence[int]) -> float:
+    """Return the size of these copies per step."""
+    return float(np.maximum(context.trace.slices.bytes[list(rows)], 0).sum()) / context.count / 1e6
 
 
 def copying(context: Context, call: int) -> int:
@@ -147,7 +120,7 @@ def factories(context: Context) -> dict[int, int]:
 
     It is the op right before the copy's, with no other op between, if it launched nothing.
     """
-    calls = np.array([copy.call for copy in context.cached(pageable_copies)], np.int64)
+    calls = np.array([call for call, _ in context.cached(copies_to_device, "Pageable")], np.int64)
     own = np.array(list(map(context.paths.outermost_op, calls.tolist())), np.int64)
     calls, own = calls[own != NONE], own[own != NONE]
     before = _ops_before(context.trace, own)
@@ -177,25 +150,24 @@ def _ops_before(trace: Trace, rows: Int64, near: int = _NEAR) -> Int64:
 
 def host_built_tensor(context: Context) -> Iterable[Habit]:
     """Yield factory ops without device work that are followed by a pageable copy to the device in every step."""
-    before = context.cached(factories)
-    built = {c.call: (c, before[c.call]) for c in context.cached(pageable_copies) if c.call in before}
-    for group in context.by_scope(built):
-        built_copies = [built[call] for call in group]
-        making = context.length_us(row for _, row in built_copies) * context.host_scale
+    factory = context.cached(factories)
+    copies = {call: row for call, row in context.cached(copies_to_device, "Pageable") if call in factory}
+    for group in context.by_scope(copies):
+        built = [factory[call] for call in group]
+        making = context.length_us(built) * context.host_scale
         unsaid = [call for call in group if call not in context.sync_calls]
         sending = context.length_us(unsaid)
-        if making + sending < context.notable_us or len(built_copies) < context.count:
+        if making + sending < context.notable_us or len(group) < context.count:
             continue
-        size = sum(c.size for c, _ in built_copies) / context.count
         effect = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
-        removed = [*(row for _, row in built_copies), *(copying(context, call) for call in unsaid)]
+        removed = [*built, *(copying(context, call) for call in unsaid)]
         yield context.habit(
             "host-built-tensor",
             group,
             making + sending,
             [
-                f"{context.trace.name(built_copies[0][1])} fills it on the host in {duration(making)} per step",
-                f"copying its {size / 1e6:.1f} MB {effect}",
+                f"{context.trace.name(built[0])} fills it on the host in {duration(making)} per step",
+                f"copying its {_megabytes(context, [copies[call] for call in group]):.1f} MB {effect}",
             ],
             [Change(host=tuple(context.interval(row) for row in removed))],
         )
@@ -226,26 +198,23 @@ def copy_in_line(context: Context) -> Iterable[Habit]:
     work = context.trace.device_rows
     computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
     computing = set(distinct(s.stream[work[computes]]).tolist())
-    in_line = [c for c in context.cached(pinned_copies) if int(s.stream[c.row]) in computing]
-    if context.length_us(c.row for c in in_line) < 5 * context.notable_us:  # without overlap they take no longer
+    copies = context.cached(copies_to_device, "Pinned")
+    in_line = [(call, row) for call, row in copies if int(s.stream[row]) in computing]
+    rows = [row for _, row in in_line]
+    if context.length_us(rows) < 5 * context.notable_us:  # without overlap they take no longer
         return
-    alone = sum(_alone(context, c.row) for c in in_line) / context.count / 1e3
+    alone = sum(_alone(context, row) for row in rows) / context.count / 1e3
     if alone < 5 * context.notable_us:
         return
-    size = sum(c.size for c in in_line) / context.count
     yield context.habit(
         "copy-in-line",
-        [c.call for c in in_line],
+        [call for call, _ in in_line],
         alone,
         [
-            f"{len(in_line) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, take {duration(alone)} "
-            f"while no kernel runs",
+            f"{len(rows) / context.count:.0f} copies per step, {_megabytes(context, rows):.1f} MB, take "
+            f"{duration(alone)} while no kernel runs",
         ],
-        [
-            Change(work=tuple((c.row, 0.0) for c in in_line)),
-            Change(),
-            Change(work=tuple((c.row, 0.3) for c in in_line)),
-        ],
+        [Change(work=tuple((row, 0.0) for row in rows)), Change(), Change(work=tuple((row, 0.3) for row in rows))],
     )
 
 

@@ -20,7 +20,7 @@ from syncscan.habits.rules.graph_breaks import (
     capturable,
     splits,
 )
-from syncscan.habits.rules.optimizers import find_looping_optimizer, parameter_loops, zeroed_gradients
+from syncscan.habits.rules.optimizers import gradients_zeroed, optimizer_loop, parameter_loops
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
 from syncscan.model.habit import Change, Habit
@@ -30,10 +30,9 @@ from syncscan.model.trace import Category
 
 def said_elsewhere(context: Context) -> list[ThreadInterval]:
     """Return where an optimizer or another loop visits the parameters, and where gradients are zero-filled."""
-    looping, zeroed = context.cached(find_looping_optimizer), context.cached(zeroed_gradients)
-    scopes = [*(looping.steps if looping else ()), *(zeroed.scopes if zeroed else ())]
-    loops = [interval for loop in context.cached(parameter_loops) for interval in loop.intervals]
-    return sorted([*(context.interval(row) for row in scopes), *loops], key=lambda interval: interval.begin)
+    changes = [habit.changes[1] for find in (optimizer_loop, parameter_loops) for habit in context.cached(find)]
+    changes += [habit.changes[-1] for habit in context.cached(gradients_zeroed)]
+    return sorted((interval for change in changes for interval in change.host), key=lambda interval: interval.begin)
 
 
 def begun_in(context: Context, rows: Int64, intervals: Sequence[ThreadInterval]) -> Bool:

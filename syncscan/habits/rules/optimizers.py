@@ -6,9 +6,8 @@ Also what other rules ask of optimizers: backward passes, the parameters that th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -71,71 +70,6 @@ MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
 """Least launches per step, longest mean kernel, and largest share of batched kernels of such an optimizer."""
 
 
-class LoopingOptimizer(msgspec.Struct, frozen=True, kw_only=True):
-    """Optimizer steps whose launches certainly bound the step, and that aren't batched."""
-
-    steps: list[int]
-    """Rows of torch's scopes around `Optimizer.step`, in time order."""
-    kernels: float
-    mean_ns: float
-    """Mean length of a kernel, ns."""
-    took_us: float
-    """Host time per step."""
-
-
-def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
-    """Return the optimizer steps of a trace if they consist of many small kernels that delay the step; else None."""
-    s, trace = context.trace.slices, context.trace
-    steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
-    rows = without_closures(context, steps)
-    work = np.concatenate([np.zeros(0, np.int64), *context.launched_by(rows)])
-    if len(work) < MANY * context.count:
-        return None
-    together = trace.called(work, lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
-    mean_ns = float(s.dur[work].mean())
-    if np.count_nonzero(together) > BATCHED * len(work) or mean_ns > SMALL_NS:
-        return None
-    took = context.length_us(rows) * context.host_scale
-    if not context.launch_bound or took < 5 * context.notable_us:
-        return None
-    return LoopingOptimizer(steps=rows, kernels=len(work) / context.count, mean_ns=mean_ns, took_us=took)
-
-
-class ZeroedGradients(msgspec.Struct, frozen=True, kw_only=True):
-    """The scopes that fill gradients with zeros, and the ops that add the first gradients to them."""
-
-    scopes: list[int]
-    """Rows of torch's scopes around `Optimizer.zero_grad`, in time order."""
-    fills: Int64
-    """Rows of the device work in them."""
-    additions: list[int]
-    """Rows of the `add_`s in the first backward pass after each."""
-    sums: Int64
-    """Rows of the device work of these `add_`s."""
-    host_us: float
-    """Host time of all of it, per step."""
-    device_us: float
-    """Device time of all of it, per step."""
-
-
-def zeroed_gradients(context: Context) -> ZeroedGradients | None:
-    """Return the zero fills if they occur in every step and take a notable time; else None."""
-    rows = context.rows(Category.ANNOTATION, is_optimizer_zero_grad)
-    listed = np.array(rows, np.int64)
-    scopes: list[int] = listed[context.launching(listed)].tolist()
-    if len(scopes) < context.count:
-        return None
-    additions = _additions(context, scopes)
-    fills, sums = _work(context, scopes), _work(context, additions)
-    host_us = context.length_us([*scopes, *additions]) * context.host_scale
-    device_us = context.length_us([*fills.tolist(), *sums.tolist()])
-    if host_us + device_us < context.notable_us:
-        return None
-    return ZeroedGradients(
-        scopes=scopes, fills=fills, additions=additions, sums=sums, host_us=host_us, device_us=device_us
-    )
-
-
 def _work(context: Context, rows: list[int]) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *context.launched_by(rows)])
 
@@ -157,58 +91,63 @@ STAY = (0.1, 0.0, 0.4)
 """Remaining part of its host time when fused: likely, with the most and with the least saved."""
 
 
-def optimizer_loop(context: Context) -> Iterable[Habit]:
-    """Yield optimizer steps of many small kernels that aren't batched and certainly bound the step."""
-    looping = context.cached(find_looping_optimizer)
-    if looping is None:
-        return
-    yield context.habit(
-        "optimizer-loop",
-        looping.steps,
-        looping.took_us,
-        [
-            f"{looping.kernels:.0f} kernels per step of {duration(looping.mean_ns / 1e3)} on average",
-            f"they take {duration(looping.took_us)} of the host ({looping.took_us / context.period_us:.0%} of the "
-            "step)",
-        ],
-        [Change(host=tuple(context.interval(r, stay) for r in looping.steps)) for stay in STAY],
-    )
+def optimizer_loop(context: Context) -> list[Habit]:
+    """Return the optimizer's steps if they are many small kernels that aren't batched and certainly bound the step.
 
-
-def gradients_zeroed(context: Context) -> Iterable[Habit]:
-    """Yield scopes of `Optimizer.zero_grad` that launch work in every step.
-
-    The additions to zeros go too, unless gradients are views of buckets, so the lower bound keeps them. Later passes of
-    accumulated gradients add to real gradients and stay. Recording lengthens some ops more than others, so the upper
-    bound is all of it as recorded (measured: 1.4 to 2.0 of a recorded 2.7 ms, H200, torch 2.11).
+    The second of the changes takes them out as a whole.
     """
-    zeroed = context.cached(zeroed_gradients)
-    if zeroed is None:
-        return
-    filling = _without_zeroing(context, zeroed, additions=False)
-    gain = _without_zeroing(context, zeroed, additions=True)
-    yield context.habit(
-        "gradients-zeroed",
-        zeroed.scopes,
-        zeroed.host_us + zeroed.device_us,
-        _zeroing_evidence(context, zeroed),
-        [gain, replace(gain, unstretched=True), filling] if zeroed.additions else [filling],
-    )
-
-
-def _without_zeroing(context: Context, zeroed: ZeroedGradients, *, additions: bool) -> Change:
-    rows = [*zeroed.scopes, *(zeroed.additions if additions else ())]
-    work = [*zeroed.fills.tolist(), *(zeroed.sums.tolist() if additions else ())]
-    return Change(host=tuple(context.interval(r) for r in rows), work=tuple((row, 0.0) for row in work))
-
-
-def _zeroing_evidence(context: Context, zeroed: ZeroedGradients) -> list[str]:
-    fills, sums = len(zeroed.fills) / context.count, len(zeroed.sums) / context.count
-    adding = f", the next backward pass {sums:.0f} that add to zeros" if zeroed.additions else ""
-    return [
-        f"zero_grad launches {fills:.0f} kernels per step{adding}: {duration(zeroed.host_us)} of host time, "
-        f"{duration(zeroed.device_us)} of device time",
+    s, trace = context.trace.slices, context.trace
+    steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
+    rows = without_closures(context, steps)
+    work = _work(context, rows)
+    if len(work) < MANY * context.count:
+        return []
+    together = trace.called(work, lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
+    mean_ns = float(s.dur[work].mean())
+    if np.count_nonzero(together) > BATCHED * len(work) or mean_ns > SMALL_NS:
+        return []
+    took = context.length_us(rows) * context.host_scale
+    if not context.launch_bound or took < 5 * context.notable_us:
+        return []
+    evidence = [
+        f"{len(work) / context.count:.0f} kernels per step of {duration(mean_ns / 1e3)} on average",
+        f"they take {duration(took)} of the host ({took / context.period_us:.0%} of the step)",
     ]
+    changes = [Change(host=tuple(context.interval(r, stay) for r in rows)) for stay in STAY]
+    return [context.habit("optimizer-loop", rows, took, evidence, changes)]
+
+
+def gradients_zeroed(context: Context) -> list[Habit]:
+    """Return the scopes of `Optimizer.zero_grad` if they launch work in every step and take a notable time.
+
+    The additions to zeros go too, unless gradients are views of buckets, so the lower bound, the last of the changes,
+    keeps them. Later passes of accumulated gradients add to real gradients and stay. Recording lengthens some ops more
+    than others, so the upper bound is all of it as recorded (measured: 1.4 to 2.0 of a recorded 2.7 ms, H200, torch
+    2.11).
+    """
+    rows = np.array(context.rows(Category.ANNOTATION, is_optimizer_zero_grad), np.int64)
+    scopes: list[int] = rows[context.launching(rows)].tolist()
+    if len(scopes) < context.count:
+        return []
+    additions = _additions(context, scopes)
+    fills, sums = (_work(context, launching).tolist() for launching in (scopes, additions))
+    host_us = context.length_us([*scopes, *additions]) * context.host_scale
+    device_us = context.length_us([*fills, *sums])
+    if host_us + device_us < context.notable_us:
+        return []
+    adding = f", the next backward pass {len(sums) / context.count:.0f} that add to zeros" if additions else ""
+    evidence = (
+        f"zero_grad launches {len(fills) / context.count:.0f} kernels per step{adding}: {duration(host_us)} of host "
+        f"time, {duration(device_us)} of device time"
+    )
+    gain = _without(context, [*scopes, *additions], [*fills, *sums])
+    more = [gain, replace(gain, unstretched=True)] if additions else []
+    changes = [*more, _without(context, scopes, fills)]
+    return [context.habit("gradients-zeroed", scopes, host_us + device_us, [evidence], changes)]
+
+
+def _without(context: Context, rows: list[int], work: list[int]) -> Change:
+    return Change(host=tuple(map(context.interval, rows)), work=tuple((row, 0.0) for row in work))
 
 
 LEAST_ROUNDS = 50
@@ -231,25 +170,11 @@ BESIDE = frozenset(
 """Ops that may accompany such an op in a round."""
 
 
-class ParameterLoop(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop that every step has: where it runs, the ops of a round, and the number of rounds per step."""
+def parameter_loops(context: Context) -> list[Habit]:
+    """Return loops in most steps with about a round of ops on single tensors per parameter, for small kernels.
 
-    intervals: list[ThreadInterval]
-    first: list[int]
-    """Row of its first op, per step."""
-    ops: tuple[str, ...]
-    rounds: float
-    launches: float
-    mean_ns: float
-    """Mean length of a kernel, ns."""
-    took_us: float
-    """Host time per step."""
-
-
-def parameter_loops(context: Context) -> list[ParameterLoop]:
-    """Return loops in most steps with about a round per parameter that take notable time for small kernels.
-
-    Without a backward pass, the number of parameters is unknown, and there are none.
+    Without a backward pass, the number of parameters is unknown, and there are none. The second of the changes takes a
+    loop out as a whole.
     """
     trained = parameters(context)
     if trained * MORE < LEAST_ROUNDS:
@@ -266,7 +191,7 @@ def parameter_loops(context: Context) -> list[ParameterLoop]:
     return [loop for loop in loops if loop is not None]
 
 
-def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int, int]]) -> ParameterLoop | None:
+def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int, int]]) -> Habit | None:
     """Return the loop at these places if most steps have it, it never waits, and each round launches a small kernel."""
     s = context.trace.slices
     intervals = [ThreadInterval(int(s.track[a]), int(s.ts[a]), int(s.end[b])) for a, b, _ in places]
@@ -284,15 +209,19 @@ def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int,
     surely = context.step.unprofiled_us is not None or context.launch_bound
     if not surely or took < context.notable_us:
         return None
-    return ParameterLoop(
-        intervals=intervals,
-        first=[first for first, _, _ in places],
-        ops=names,
-        rounds=rounds / context.count,
-        launches=len(work) / context.count,
-        mean_ns=mean_ns,
-        took_us=took,
-    )
+    evidence = [
+        f"{' '.join(name.removeprefix('aten::') for name in names)}: {rounds / context.count:.0f} rounds per step, "
+        f"{len(work) / context.count:.0f} kernels of {duration(mean_ns / 1e3)} on average",
+        f"they take {duration(took)} of the host ({took / context.period_us:.0%} of the step)",
+    ]
+    changes = [
+        Change(
+            host=tuple(i._replace(begin=i.begin + int(stay * (i.end - i.begin))) for i in intervals),
+            unstretched=not stay,
+        )
+        for stay in STAY
+    ]
+    return context.habit("parameter-loop", [first for first, _, _ in places], took, evidence, changes)
 
 
 def _outer_ops(context: Context) -> Int64:
@@ -341,28 +270,3 @@ def _repetitions(context: Context, rows: Int64) -> Iterator[tuple[int, int, int]
             end = first + period + length // period * period
             taken[first:end] = True
             yield first, end, period
-
-
-def parameter_loop(context: Context) -> Iterable[Habit]:
-    """Yield rounds of ops on single tensors that each step repeats about once per parameter."""
-    for loop in context.cached(parameter_loops):
-        yield context.habit("parameter-loop", loop.first, loop.took_us, _evidence(context, loop), _changes(loop))
-
-
-def _changes(loop: ParameterLoop) -> list[Change]:
-    return [
-        Change(host=tuple(_without(interval, stay) for interval in loop.intervals), unstretched=not stay)
-        for stay in STAY
-    ]
-
-
-def _without(interval: ThreadInterval, stay: float) -> ThreadInterval:
-    return interval._replace(begin=interval.begin + int(stay * (interval.end - interval.begin)))
-
-
-def _evidence(context: Context, loop: ParameterLoop) -> list[str]:
-    return [
-        f"{' '.join(name.removeprefix('aten::') for name in loop.ops)}: {loop.rounds:.0f} rounds per step, "
-        f"{loop.launches:.0f} kernels of {duration(loop.mean_ns / 1e3)} on average",
-        f"they take {duration(loop.took_us)} of the host ({loop.took_us / context.period_us:.0%} of the step)",
-    ]

@@ -10,16 +10,14 @@ import enum
 import math
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 
-import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.duration import duration
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Basis, Habit, SampledTime
-from syncscan.model.host import USER, HostNode, SampledHost
+from syncscan.model.host import USER, HostNode
 from syncscan.model.libraries import in_package
 from syncscan.model.step import Bound
 
@@ -83,27 +81,6 @@ SURELY = 0.5
 for some of the time, and whatever replaces a function takes some."""
 
 
-class Spent(msgspec.Struct, frozen=True):
-    """Time that a step's thread spends on one kind of work, by samples."""
-
-    us: float
-    samples: float
-    places: tuple[HostNode, ...]
-    """Functions where it begins, longest first."""
-    by_phase: tuple[tuple[Phase, float], ...]
-    """The time by phase, largest first."""
-
-
-def spent_on(sampled: SampledHost, kind: WorkKind) -> Spent:
-    known = kinds(sampled.nodes)
-    own = [node for node, other in zip(sampled.nodes, known, strict=True) if other is kind]
-    begins = [n for n, k in zip(sampled.nodes, known, strict=True) if k is kind and _of(known, n.parent) is not kind]
-    us = sum(node.self_us for node in own)
-    samples = sampled.samples * us / sampled.step_us if sampled.step_us > 0 else 0.0
-    places = tuple(sorted(begins, key=lambda node: -node.us))
-    return Spent(us, samples, places, by_phase((node.phase, node.self_us) for node in own))
-
-
 def side_work(context: Context) -> Iterable[Habit]:
     """Yield each kind of work that samples show to take a notable part of the step.
 
@@ -111,17 +88,26 @@ def side_work(context: Context) -> Iterable[Habit]:
     gained, up to the allowance of `SURELY`; in any other step it is an upper bound.
     """
     sampled = context.sampled
-    if sampled is None:
+    if sampled is None or sampled.step_us <= 0:
         return
+    known = kinds(sampled.nodes)
     for kind, activity in ACTIVITIES.items():
-        spent = spent_on(sampled, kind)
-        if spent.samples < LEAST_SAMPLES or spent.us < context.notable_us:
+        own = [node for node, other in zip(sampled.nodes, known, strict=True) if other is kind]
+        us = sum(node.self_us for node in own)
+        samples = sampled.samples * us / sampled.step_us
+        if samples < LEAST_SAMPLES or us < context.notable_us:
             continue
-        sure = deviation(spent.samples)
-        habit = context.habit("side-work", [], spent.us, _evidence(sampled, spent), variant=kind.value)
-        placed = SampledTime(activity, spent.by_phase, in_ops=kind is WorkKind.COLLATING)
-        low, high = SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us
-        yield gained(context, replace(habit, per_step=1.0, sampled=placed), spent.us, low, high)
+        begins = sorted((n for n in own if _of(known, n.parent) is not kind), key=lambda node: -node.us)
+        evidence = [
+            f"{duration(us)} of the step's thread ({us / sampled.step_us:.0%} of the step), by {samples:.0f} samples "
+            "without the profiler",
+            f"in {', '.join([*dict.fromkeys(f'{node.place} {node.function}' for node in begins)][:3])}",
+        ]
+        phases, in_ops = by_phase((node.phase, node.self_us) for node in own), kind is WorkKind.COLLATING
+        habit = context.habit("side-work", [], us, evidence, variant=kind.value)
+        placed = replace(habit, per_step=1.0, sampled=SampledTime(activity, phases, in_ops=in_ops))
+        sure = deviation(samples)
+        yield gained(context, placed, us, SURELY * (1 - sure) * us, (1 + sure) * us)
 
 
 def by_phase(times: Iterable[tuple[Phase, float]]) -> tuple[tuple[Phase, float], ...]:
@@ -147,15 +133,6 @@ def gained(context: Context, habit: Habit, likely: float, low: float, high: floa
     most = max(0.0, context.period_us - context.step.device_busy_us)
     range_us = min(low, most), min(high, most)
     return habit.gaining(min(likely, most), range_us, Basis.SAMPLES, context.period_us)
-
-
-def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
-    places = dict.fromkeys(f"{PurePath(n.file.replace(chr(92), '/')).name}:{n.line} {n.function}" for n in spent.places)
-    return [
-        f"{duration(spent.us)} of the step's thread ({spent.us / sampled.step_us:.0%} of the step), by "
-        f"{spent.samples:.0f} samples without the profiler",
-        f"in {', '.join(list(places)[:3])}",
-    ]
 
 
 def kinds(nodes: Sequence[HostNode]) -> list[WorkKind | None]:
