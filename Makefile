@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/capture ## Capture a training step on this machine, analyze it, and a recorded one from an H200
+demo: $(VENV)/plain ## Analyze two training steps that were recorded on an H200
 	$(BIN)/syncscan demo
 
 test: $(VENV)/test ## Install what the tests need and run them, but for those that are slow by nature
@@ -66,8 +66,8 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "syncscan needs Python 3.10 or newer; set PYTHON=python3.x"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
 
-$(VENV)/capture: $(BIN)/python pyproject.toml
-	$(PIP) --editable '.[capture]'
+$(VENV)/plain: $(BIN)/python pyproject.toml
+	$(PIP) --editable .
 	@touch $@
 
 $(VENV)/test: $(BIN)/python pyproject.toml .ci/constraints.txt

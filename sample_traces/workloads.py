@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+import demo_step
+import logged_step
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import zoo
 from torch.profiler import record_function as scope
-
-from syncscan.capture import demo_step, logged_step
 
 Step = Callable[[], None]
 

@@ -15,7 +15,6 @@ from syncscan.model.libraries import LIBRARIES, is_library, only_starts
 
 _HERE = Path(__file__).parent
 RUNNER = str(_HERE / "main_script.py")
-_DEMO = (str(_HERE / "demo_step.py"), str(_HERE / "logged_step.py"))
 
 
 def outward(frame: FrameType | None) -> Iterator[FrameType]:
@@ -34,8 +33,8 @@ def line_of(code: CodeType, at: int) -> int:
 
 
 def is_ours(file: str) -> bool:
-    """Return whether a file is of the capture itself; the demo's steps are a program's."""
-    return file.startswith(str(_HERE)) and file not in _DEMO
+    """Return whether a file is of the capture itself."""
+    return file.startswith(str(_HERE))
 
 
 def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:

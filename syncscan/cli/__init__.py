@@ -26,7 +26,7 @@ FIRST = {
 MORE = {
     "whatif": "Project the step without chosen syncs: what removing them would really gain.",
     "repair": "Write a valid trace from a broken one.",
-    "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
+    "demo": "See syncscan at work on two recorded steps.",
 }
 """Commands that `--help` lists below those."""
 
@@ -106,7 +106,7 @@ def group(ctx: click.Context, max_memory: int | None) -> None:
 def _runs_in_process(command: str | None) -> bool:
     """Return whether a command runs a program in its own process, whose handlers of signals are its own."""
     if command in FIRST or command in MORE:
-        return command in ("demo", "profile")
+        return command == "profile"
     return any(command in room.in_process for room in features.rooms().values())
 
 

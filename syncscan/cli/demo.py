@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent
 GAINS = PACKAGE / "demo" / "logged_loss.h200.pt.trace.json.gz"
 """A step that reads its loss before it makes the next batch, recorded on an H200."""
 NOTHING = PACKAGE / "demo" / "masked_loss.h200.pt.trace.json.gz"
-"""The masked loss of a segmentation network, likewise: what a machine without a GPU can't show."""
+"""The masked loss of a segmentation network, likewise."""
 
 
 @click.command("demo")
@@ -26,47 +25,17 @@ def command() -> None:
     """Show a step that gets faster without its wait, and one that waits far longer and gains nothing.
 
     The first reads its loss before it makes the next batch. The second has the masked loss of a segmentation network:
-    nonzero, unique and a boolean mask. Both were recorded on an H200; the second is captured on this machine too.
+    nonzero, unique and a boolean mask. Both were recorded on an H200.
     """
-    _say(["1. A step that reads its loss before it creates the next batch, recorded on an NVIDIA H200:", ""])
-    gains = _recorded(GAINS)
-    _show(gains)
-    _say(["", "2. A step whose loss uses nonzero, unique and a mask, recorded on the same GPU:", ""])
-    nothing = _recorded(NOTHING)
-    _show(nothing)
-    _capture()
-    _say(["", textwrap.fill(_conclusion(gains, nothing), width()), "Next: syncscan profile your_script.py"])
-
-
-def _analysis(trace: Path) -> Analysis:
     from syncscan import api
 
-    return api.analyze(trace, source_roots=[f"syncscan={PACKAGE}"])
-
-
-def _recorded(trace: Path) -> Analysis:
-    """Return a recording that ships with its sources, whose dates are those of the installation."""
-    from msgspec.structs import replace
-
-    analysis = _analysis(trace)
-    findings = (replace(f, excerpt=f.excerpt and replace(f.excerpt, newer=False)) for f in analysis.findings)
-    return replace(analysis, findings=tuple(findings))
-
-
-def _capture() -> None:
-    """Capture the second step on this machine."""
-    from syncscan.errors import installing
-
-    if importlib.util.find_spec("torch") is None:
-        _say(["", f"PyTorch isn't installed, so nothing is captured here: {installing('capture')}"])
-        return
-    from syncscan.capture import demo_step
-    from syncscan.report.printable import printable
-
-    _say(["", "3. The second step on this machine: wait 1, warmup 4, active 3 steps."])
-    trace = demo_step.capture("syncscan-out")
-    _say([f"   Wrote {printable(str(trace))}", ""])
-    _show(_analysis(trace))
+    _say(["1. A step that reads its loss before it creates the next batch, recorded on an NVIDIA H200:", ""])
+    gains = api.analyze(GAINS)
+    _show(gains)
+    _say(["", "2. A step whose loss uses nonzero, unique and a mask, recorded on the same GPU:", ""])
+    nothing = api.analyze(NOTHING)
+    _show(nothing)
+    _say(["", textwrap.fill(_conclusion(gains, nothing), width()), "Next: syncscan profile your_script.py"])
 
 
 def _show(analysis: Analysis) -> None:

@@ -56,7 +56,7 @@ _KEPT = 1 << 16
 """Number of cached answers: the same few files are looked up at every call."""
 
 _DEMO = ("syncscan/capture/demo_step.py", "syncscan/capture/logged_step.py")
-"""Programs that `syncscan demo` profiles, which count as the user's."""
+"""Programs as the demo's recordings name them, which count as the user's."""
 
 _INSTALLED = re.compile(r".*(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python3(?:\.\d+)?)/(?P<inside>.+)")
 """Path up to the last folder of installed packages, or of the standard library on Linux and macOS."""

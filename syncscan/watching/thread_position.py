@@ -216,8 +216,7 @@ def _lint_lines(file: str) -> Iterator[tuple[int, str]]:
 def _is_own(file: str) -> bool:
     """Return whether a file is the program's: no library's, wherever that lies, and not syncscan's."""
     named = naming()(file)
-    ours = file.startswith(_PACKAGE) and not file.endswith("_step.py")
-    return not (ours or is_library(named) or only_starts(file))
+    return not (file.startswith(_PACKAGE) or is_library(named) or only_starts(file))
 
 
 def _passes(position: ThreadPosition) -> bool:

@@ -39,7 +39,6 @@ BEFORE = 4
 CODE = compile("def main(): pass", "/home/me/train.py", "exec").co_consts[0]
 RUNNER = main_script.__file__
 OURS = str(Path(main_script.__file__).parent / "session.py")
-DEMO = str(Path(main_script.__file__).parent / "demo_step.py")
 
 
 class FakeTicks:
@@ -279,10 +278,9 @@ def test_the_script_runner_and_python_s_own_are_left_out() -> None:
 
 
 def test_samples_of_the_capture_at_work_do_not_count() -> None:
-    """A step ends in the session; the demo's own step lies beside it and is a program's."""
+    """A step ends in the session."""
     whole = stack("t.py:main:1", f"{OURS}:step:200", "time.py:sleep:1")
     assert tree([([1], whole), ([1], whole[:1])])[1] == [[-1, 0, 1, 1]]
-    assert tree([([1], stack(f"{DEMO}:step:1"))])[1] == [[-1, 0, 1, 1]]
 
 
 def test_endless_recursion_makes_no_endless_tree(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
+from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 import syncscan
 from syncscan.cli import demo, group
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
-def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the guilty line of each, and ends with what that means; PyTorch is for capturing alone."""
-    real = importlib.util.find_spec
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name, *a: None if name == "torch" else real(name, *a))
+
+def test_it_shows_a_step_that_gains_and_one_that_doesn_t() -> None:
+    """With the guilty line of each, and ends with what that means."""
     shown: Any = CliRunner().invoke(group, ["demo"])
     assert shown.exit_code == 0, shown.output
     first, second = shown.stdout.split("\n2. ")
@@ -28,12 +27,12 @@ def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.Mon
     assert end.endswith("Next: syncscan profile your_script.py")
 
 
-def test_its_recordings_are_of_the_sources_that_come_with_them() -> None:
+def test_its_recordings_are_of_the_programs_among_the_samples() -> None:
     """Every flagged line is still what waited: whoever moves one records them anew."""
     flagged = {
         (f.rule, f.excerpt.lines[f.excerpt.marked[0] - f.excerpt.first].strip())
         for trace in (demo.GAINS, demo.NOTHING)
-        for f in syncscan.analyze(trace, source_roots=[f"syncscan={demo.PACKAGE}"]).findings
+        for f in syncscan.analyze(trace, source_roots=[f"syncscan/capture={SAMPLES}"]).findings
         if f.excerpt
     }
     pixels = "kept = by_pixel[mask.unsqueeze(-1).expand(-1, -1, -1, CLASSES)].reshape(-1, CLASSES)"

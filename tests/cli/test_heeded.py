@@ -256,7 +256,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.api.analyze", analyze)
     built.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
     built.stand_in("syncscan.viewers.open_command.show", lambda analysis, *args: click.echo(html.render(analysis)))
-    built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
     built.stand_in("syncscan.capture.script_capture.run_script", captured)
     built.stand_in("syncscan.watching.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
     built.stand_in("syncscan.watching.code_injection.process_of", lambda pid: pid)

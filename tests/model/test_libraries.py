@@ -39,7 +39,7 @@ SITE = "/venv/lib/python3.12/site-packages"
     ],
 )
 def test_the_users_own(file: str) -> None:
-    """Scripts, packages, notebook cells and the demo's step are the user's, also in folders named like a library."""
+    """Scripts, packages, notebook cells and the demo's steps are the user's, also in folders named like a library."""
     assert not is_library(file)
 
 
