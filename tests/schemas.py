@@ -28,11 +28,11 @@ PACKAGE = Path(features.__file__).parent
 
 KINDS = {
     "analysis": Schema(
-        "syncscan.report.json:AnalysisDocument", 3, "`analyze --format json`: the analysis of one trace."
+        "syncscan.report.json:AnalysisDocument", 4, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Schema(
         "syncscan.report.json:SavedDocument",
-        3,
+        4,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Schema(

@@ -69,6 +69,7 @@ class _HostSlices:
         self.trace, self.host = trace, host
         self.ops = _counted_rows(trace, host, Category.CPU_OP)
         self.calls = np.concatenate([_counted_rows(trace, host, category) for category in CALLS])
+        self.os_calls = _counted_rows(trace, host, Category.OS_CALL)
         self.kinds = _kinds(trace, self.calls)
         waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
         self.itself = host.itself.copy()
@@ -108,7 +109,7 @@ class _HostSlices:
     def summary(self, step: StepSummary) -> CountedHost:
         host_scale, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if host_scale is None else host_scale)
-        in_ops = int(self.itself.take(self.ops).sum())
+        in_ops, in_os = (int(self.itself.take(rows).sum()) for rows in (self.ops, self.os_calls))
         in_calls = summed(self.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
         own_ns = self.steps_ns - self.waits
         times = {
@@ -117,9 +118,10 @@ class _HostSlices:
             "allocations_us": scale.us(in_calls[_Kind.ALLOCATION]),
             "queries_us": scale.us(in_calls[_Kind.QUERY]),
             "other_calls_us": scale.us(in_calls[_Kind.OTHER]),
+            "os_calls_us": scale.us(in_os),
             "waits_us": self._waits_us(step, scale, own_ns),
             "input_us": scale.us(self.host.input_ns),
-            "python_us": scale.us(max(0.0, own_ns - self.host.input_ns - in_ops - sum(in_calls))),
+            "python_us": scale.us(max(0.0, own_ns - self.host.input_ns - in_ops - in_os - sum(in_calls))),
         }
         return CountedHost(
             **times,
@@ -150,7 +152,8 @@ class _HostSlices:
         return in_steps
 
     def dearest(self, scale: _Scale) -> tuple[DearOp, ...]:
-        paths, rows = ScopePaths(self.trace), self.ops_in_steps
+        paths, os_calls = ScopePaths(self.trace), self.os_calls[self.host.in_steps.take(self.os_calls)]
+        rows = np.sort(np.concatenate([self.ops_in_steps, os_calls]), kind="stable")
         path = paths.of(rows, self.host.tops)
         pairs, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = summed(self.itself.take(rows), which, len(pairs))

@@ -18,7 +18,7 @@ from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, cover_of, union
 from syncscan.model.slice_names import is_engine, is_loader
-from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
+from syncscan.model.trace import CALLS, HOST, NONE, Category, Slices, Trace, of_categories
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 _NO_TIMES = np.zeros(0, np.int64)
@@ -32,7 +32,7 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 
     slices: Slices
     counted: Bool
-    """Whether the slice counts."""
+    """Whether the slice counts: so do calls of the OS, on autograd's threads those in ops."""
     in_steps: Bool
     """Whether it counts and begins in a step, or in the pause after one."""
     itself: Int64
@@ -119,12 +119,15 @@ class _ThreadSlices(NamedTuple):
 def _thread(trace: Trace, track: int) -> _ThreadSlices:
     s, rows = trace.slices, trace.track_rows(track)
     begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
-    counted, is_call = of_categories(category, HOST), of_categories(category, CALLS)
+    counted, is_call = of_categories(category, (*HOST, Category.OS_CALL)), of_categories(category, CALLS)
     if (is_call[:-1] & (begin[1:] < end[:-1])).any():  # otherwise no call contains the next slice, nor any later one
         reach = np.where(is_call, end, _BEFORE_ALL)
         reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
         counted &= ~((begin < reach) & (end <= reach))
-    return _ThreadSlices(rows, begin, end, counted, np.flatnonzero(counted & (s.parent[rows] == NONE)))
+    tops, is_os_call = counted & (s.parent[rows] == NONE), category == Category.OS_CALL
+    if track != trace.main_steps[0].track:  # where it waits for work
+        counted &= ~(tops & is_os_call)
+    return _ThreadSlices(rows, begin, end, counted, np.flatnonzero(tops & ~is_os_call))
 
 
 def _come_first(threads: Sequence[_ThreadSlices]) -> tuple[Cover, list[Int64]]:

@@ -41,6 +41,7 @@ CATEGORIES = {
     "cuda_sync": Category.SYNC,
     "xpu_sync": Category.SYNC,
     "overhead": Category.OVERHEAD,
+    "os_runtime": Category.OS_CALL,
 }
 """Trace category → ours; from the version table of the format (Kineto's ActivityType.h through its history)."""
 

@@ -168,6 +168,19 @@ def _nest(columns: Arrays) -> None:
     track, ts = columns["track"][host], columns["ts"][host]
     columns["parent"] = np.full(len(columns["ts"]), NONE, np.int32)
     columns["parent"][host] = innermost_around(host, track, ts, ts + columns["dur"][host])
+    _nest_os_calls(columns, host)
+
+
+def _nest_os_calls(columns: Arrays, host: Int64) -> None:
+    """Set the parents of calls of the OS, starting from the last host slice before each; they are no one's parents."""
+    track, ts, dur, parent = (columns[name] for name in ("track", "ts", "dur", "parent"))
+    calls = np.flatnonzero(columns["category"] == Category.OS_CALL)
+    around = np.append(NONE, host)[host.searchsorted(calls)]
+    while len(calls):
+        parent[calls] = around
+        outside = (track[around] != track[calls]) | (ts[around] + dur[around] < ts[calls] + dur[calls])
+        outside &= around != NONE
+        calls, around = calls[outside], parent[around[outside]]
 
 
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:

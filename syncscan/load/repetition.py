@@ -12,7 +12,7 @@ from syncscan.facts.autograd import program_track
 from syncscan.model.arrays import Bool, Int64, distinct, median, numbered_pairs
 from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.slice_names import is_loader, is_optimizer
-from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Trace
+from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
 LEAST = 3
 """Least number of repetitions: two may be chance, and a loop is warm by its third."""
@@ -163,7 +163,7 @@ class LoopHeads:
         s, track = trace.slices, trace.slices.track.item(int(outermost[0]))
         run = trace.track_rows(track)
         rows = np.arange(run.start, run.stop)
-        self.tops = rows[s.parent[run] == NONE]
+        self.tops = rows[(s.parent[run] == NONE) & (s.category[run] != Category.OS_CALL)]
         self.at = np.searchsorted(self.tops, outermost)
         """Index of each call's outermost slice among those of the thread."""
         self.before = np.concatenate([[NONE], self.at[:-1]])

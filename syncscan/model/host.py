@@ -124,7 +124,7 @@ class SampledHost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DearOp(msgspec.Struct, frozen=True, kw_only=True):
-    """Ops of one name in one scope, and their cost to the host."""
+    """Ops of one name in one scope, or calls of the OS, and their cost to the host."""
 
     op: str
     scope: tuple[str, ...]
@@ -156,6 +156,8 @@ class CountedHost(msgspec.Struct, frozen=True, kw_only=True):
     """In calls that only query an event, a stream, a capture or a device."""
     other_calls_us: float
     """In other runtime calls, including the part of waiting calls that isn't waiting."""
+    os_calls_us: float = 0.0
+    """In calls of the OS, such as `poll` and `read`, in no other call: waiting for input, locks and files."""
     waits_us: float
     """Blocked on the device: in calls that wait for it, and where the launch queue is full."""
     input_us: float
@@ -170,7 +172,7 @@ class CountedHost(msgspec.Struct, frozen=True, kw_only=True):
     scaled: bool
     """Whether profiler overhead was removed from the times; else they are as recorded, and too long."""
     dearest: tuple[DearOp, ...]
-    """Ops with the most self time, longest first."""
+    """Ops and calls of the OS with the most self time, longest first."""
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

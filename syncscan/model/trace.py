@@ -38,6 +38,8 @@ class Category(enum.IntEnum):
     MEMSET = 6
     SYNC = 7
     OVERHEAD = 8
+    OS_CALL = 9
+    """A call of the operating system, of which there is none in a runtime call."""
 
 
 _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
@@ -116,7 +118,8 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     blocks: Int32
     """How many blocks a kernel has, its grid's sizes multiplied; NONE without one."""
     parent: Int32
-    """Row of the innermost enclosing host slice on its track; NONE at the top and for device work."""
+    """Row of the innermost enclosing host slice on its track; NONE at the top and for device work. Calls of the OS
+    enclose nothing."""
 
     def __len__(self) -> int:
         return len(self.ts)

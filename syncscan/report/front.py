@@ -250,8 +250,7 @@ def _other_limit(analysis: Analysis, first: ListedChange) -> str:
 
 def _of_host(analysis: Analysis, changes: Sequence[ListedChange], hottest: Hottest | None) -> str:
     if hottest:
-        what = "line" if hottest.is_line else "op"
-        return f"The host is the limit: one {what} takes {hottest.share:.0%} of the step."
+        return f"The host is the limit: one {hottest.kind} takes {hottest.share:.0%} of the step."
     areas = {h.id: h.area for h in analysis.habits}
     loads = any(areas.get(change.habit) is Area.INPUT for change in changes)
     return f"The host is the limit: the device waits for launches{', the host for input' if loads else ''}."

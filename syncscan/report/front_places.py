@@ -20,6 +20,7 @@ from syncscan.model.habit import Habit
 from syncscan.model.host import HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.slice_names import is_engine
+from syncscan.model.trace import Category
 from syncscan.report.units import duration
 from syncscan.rules.pages import habit_page
 
@@ -48,7 +49,8 @@ class Hottest(Struct, frozen=True):
     """The op that runs there, as `8 calls of aten::_cudnn_attention_forward`, or how often the op does; else empty."""
     us: float
     of_us: float
-    is_line: bool
+    kind: str
+    """`line`, `op` or `call of the OS`."""
 
     @property
     def share(self) -> float:
@@ -179,7 +181,7 @@ def hottest_of(analysis: Analysis, listed: Sequence[Finding]) -> Hottest | None:
     line = _hottest_line(sampled, {short_line(f) for f in listed}) if sampled else None
     if line and op and counted:
         calls = f"{op.op} of {op.place}" if op.op else op.place
-        return Hottest(line.place, calls, line.us, line.of_us, True)
+        return Hottest(line.place, calls, line.us, line.of_us, "line")
     return line or op
 
 
@@ -204,7 +206,7 @@ def _hottest_line(sampled: SampledHost, waiting: Iterable[str]) -> Hottest | Non
         return None
     if caller and (caller.file, caller.line) != most:
         place = f"{place}, under {caller.place}"
-    return Hottest(place, "", took[most], sampled.step_us, True)
+    return Hottest(place, "", took[most], sampled.step_us, "line")
 
 
 _DIRECTION = re.compile(r"_?(forward|backward)\d*$", re.IGNORECASE)
@@ -231,7 +233,8 @@ def _hottest_op(analysis: Analysis) -> Hottest | None:
     both = sum(_DIRECTION.sub("", dear.op) == most for dear in counted.dearest) > 1
     name = f"{names[most]}{' and its backward' if both and names[most] != most else ''}"
     times = f"{calls[most]:,.0f} call{'s' * (round(calls[most]) != 1)}" if calls[most] >= 1 else ""
-    return Hottest(name, times, took[most], counted.step_us, False)
+    is_os_call = names[most] in map(analysis.trace.strings.__getitem__, analysis.trace.names_of(Category.OS_CALL))
+    return Hottest(name, times, took[most], counted.step_us, "call of the OS" if is_os_call else "op")
 
 
 __all__ = ["Hottest", "hottest_of", "line_of_phase", "place_of_habit", "place_of_syncs", "short_line"]

@@ -41,6 +41,7 @@ _PARTS = (
     ("allocations_us", "in allocations", "allocations"),
     ("queries_us", "in queries", "queries"),
     ("other_calls_us", "in other calls", "other runtime calls"),
+    ("os_calls_us", "in calls of the OS", "calls of the OS: input, locks, files"),
     ("python_us", "in Python", "Python between ops and calls"),
     ("input_us", "in the loader", "the loader"),
     ("waits_us", "blocked on the device", "blocked on the device"),

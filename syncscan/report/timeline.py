@@ -18,7 +18,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import SyncPoint
 from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
-from syncscan.model.trace import DEVICE, HOST, NONE, Trace
+from syncscan.model.trace import DEVICE, HOST, NONE, Category, Trace
 from syncscan.report.timeline_extract import choose, home, inside, packed_steps, steps_without, why_none
 from syncscan.report.timeline_frames import python_frames
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, habit_lanes, pack, stacked
@@ -133,6 +133,7 @@ def _packed_lane(trace: Trace, kind: str, rows: Int64, kinds: Int64, book: Drawn
 def _kinds(analysis: Analysis) -> Int64:
     trace = analysis.trace
     kinds = trace.slices.category.astype(np.int64)
+    kinds[kinds == int(Category.OS_CALL)] = int(Category.RUNTIME)
     kinds[trace.named(is_loader) & trace.is_category(*HOST)] = INPUT
     kinds[trace.named(is_collective_kernel) & trace.is_category(*DEVICE)] = COMMUNICATION
     kinds[trace.named(is_host_collective) & trace.is_category(*HOST)] = COMMUNICATION

@@ -25,7 +25,7 @@ MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 4, 6
 MAX_NAMES = 500_000
 """Characters that all names together may take."""
 
-_ON_HOST = (*HOST, Category.OVERHEAD)
+_ON_HOST = (*HOST, Category.OVERHEAD, Category.OS_CALL)
 
 
 class TimelineLane(msgspec.Struct, frozen=True, eq=False):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from syncscan.errors import TraceTooLarge, UsageError
+from syncscan.errors import TraceTooLarge, TraceUnreadable, UsageError
 from syncscan.facts.chosen_process import only_one
 from syncscan.load import second_process
 from syncscan.load.columns import Columns
@@ -18,7 +18,7 @@ from syncscan.load.link import linked_trace
 from syncscan.load.memory_check import require
 from syncscan.load.metadata import trace_info
 from syncscan.load.nsys import ranges
-from syncscan.load.nsys.activities import Activities, add_frames
+from syncscan.load.nsys.activities import OS_TABLE, Activities, add_frames
 from syncscan.load.nsys.database import Database, text
 from syncscan.load.nsys.global_ids import DEVICE_TABLES, Processes, launching
 from syncscan.load.nsys.named_steps import with_named_steps
@@ -26,7 +26,6 @@ from syncscan.load.nsys.ranges import Ranges
 from syncscan.model.trace import Trace
 
 Progress = Callable[[int, int], None]
-_HOST_TABLES = ("RUNTIME", "SYNCHRONIZATION")
 
 
 def read(
@@ -88,8 +87,8 @@ class _ExportReader:
         self._activities = Activities(database, self._columns, processes, self._read)
         self._ranges = Ranges(database, self._columns, processes, self._read)
         host, device = (
-            database.total(f"CUPTI_ACTIVITY_KIND_{table}" for table in tables)
-            for tables in (_HOST_TABLES, DEVICE_TABLES)
+            database.total([*(f"CUPTI_ACTIVITY_KIND_{table}" for table in tables), other])
+            for tables, other in ((("RUNTIME", "SYNCHRONIZATION"), OS_TABLE), (DEVICE_TABLES, ""))
         )
         of_ranges = max(database.total([ranges.TABLE]), 1)
         self._total = host + device + of_ranges
@@ -98,6 +97,11 @@ class _ExportReader:
 
     def trace(self, name: str, notes: Iterable[str] = ()) -> Trace:
         columns, damaged = self._columns, self._read_all()
+        if not columns.rows and not damaged:
+            raise TraceUnreadable(
+                f"{name} has no calls of CUDA, no device work and no NVTX ranges.",
+                "Record with nsys profile -t cuda,nvtx, and end the program normally.",
+            )
         lines = add_frames(self._database, columns, self._activities.chains)
         unlinked = ranges.without(columns.finish(), self._ranges.libraries)
         if damaged:

@@ -1,4 +1,4 @@
-"""Read what CUPTI recorded for Nsight Systems: calls, device work, synchronizations and the profiler's own work.
+"""Read what Nsight Systems recorded but ranges: calls, device work, synchronizations and the profiler's own work.
 
 Names become those that torch.profiler gives the same things (libkineto/src/cupti_strings.cpp), since the rules know
 these. Call chains of calls (`--cudabacktrace` with `--python-backtrace=cuda`) become Python frames.
@@ -16,11 +16,13 @@ from syncscan.load.columns import Columns
 from syncscan.load.nsys.database import Database, text
 from syncscan.load.nsys.global_ids import Processes
 from syncscan.load.nsys.lookup import Lookup
-from syncscan.model.arrays import Int32, Int64, among
+from syncscan.model.arrays import Int32, Int64, among, grouped
+from syncscan.model.interval import Cover, union
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.trace import NONE, Category
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
+OS_TABLE = "OSRT_API"
 _VERSION = re.compile(r"_v\d{4,5}\Z")
 """The version of a runtime call: `cudaMemcpyAsync_v3020`."""
 _OF_DRIVER = 1
@@ -56,11 +58,14 @@ class Activities:
         self._calls, self._kernels = Lookup(self._named_calls, 2), Lookup(self._named_kernels)
         self._queries: list[Int64] = []
         """Launch numbers of calls that only ask."""
+        self._spans: list[Int64] = []
+        """Thread, begin and end of each call, portion by portion, if calls of the OS were recorded too."""
         self.chains: list[tuple[Int32, Int64, Int64, Int64]] = []
         """Track, begin, end and call chain of each call that has one, portion by portion."""
 
     def read_host(self) -> None:
         self._read_calls()
+        self._read_os_calls()
         self._read_syncs()
         self._read_overheads()
 
@@ -81,9 +86,25 @@ class Activities:
                 np.where(kind == _OF_DRIVER, Category.DRIVER, Category.RUNTIME).astype(np.int8),
                 {"ts": ts, "dur": dur, "track": track, "name": called.astype(np.int32), "correlation": launch},
             )
+            if OS_TABLE in self._database.tables:
+                self._spans.append(np.array([thread, ts, ts + dur]))
             has_chain = chain > 0
             if has_chain.any():
                 self.chains.append((track[has_chain], ts[has_chain], (ts + dur)[has_chain], chain[has_chain]))
+
+    def _read_os_calls(self) -> None:
+        """Read the outermost calls of the OS on threads that call CUDA, but those that overlap a call of it."""
+        calls: Int64 = np.concatenate([np.zeros((3, 0), np.int64), *self._spans], axis=1)
+        calls = calls[:, np.argsort(calls[1], kind="stable")]
+        in_calls = {one: Cover(*union(*calls[1:, rows])) for one, rows in grouped(calls[0])}
+        for portion in self._portions(OS_TABLE, ["globalTid", "nameId", "nestingLevel"]):
+            apart = np.zeros(len(portion[0]), np.bool_)
+            for one, rows in grouped(portion[2]):
+                ts, dur = portion[0][rows], portion[1][rows]
+                apart[rows] = one in in_calls and in_calls[one].within(ts, ts + dur) == 0
+            ts, dur, thread, name, _ = (column[apart & (portion[4] <= 0)] for column in portion)
+            names, track = self._calls.of(name)[0].astype(np.int32), self._processes.threads(thread)
+            self._add(Category.OS_CALL, {"ts": ts, "dur": dur, "track": track, "name": names})
 
     def _named_calls(self, ids: Int64, _: Int64) -> Any:
         """Return the numbers of the names with these ids, and which only ask if an event or a stream is done."""

@@ -21,8 +21,9 @@ _CATEGORIES = {
     Category.MEMSET: "gpu_memset",
     Category.SYNC: "cuda_sync",
     Category.OVERHEAD: "overhead",
+    Category.OS_CALL: "os_runtime",
 }
-"""Names as torch.profiler writes them, by which viewers color slices."""
+"""Names as torch.profiler writes them, by which viewers color slices; it writes no calls of the OS."""
 _ARGS = ("correlation", "device", "stream", "bytes")
 """Columns that a click on a slice shows, where it has a value in them."""
 _TOGETHER = 4_096

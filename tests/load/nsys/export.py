@@ -58,6 +58,11 @@ class Export:
         usual = {"eventType": 59, "globalTid": pid << 24 | (tid or pid), "text": text, "textId": None, "domainId": 0}
         self.row("NVTX_EVENTS", **{**times, **usual, "endGlobalTid": None, **values})
 
+    def os_call(self, name: str, at: float, lasts: float, tid: int = 10, level: int = 0) -> None:
+        times = {"start": round(at * 1e3), "end": round((at + lasts) * 1e3)}
+        thread = {"globalTid": 10 << 24 | tid, "callchainId": None}
+        self.row("OSRT_API", **times, **thread, nameId=self.string(name), nestingLevel=level)
+
     def item(self, at: float, waits: float = 300, pid: int = 10) -> None:
         """A kernel, and `aten::item`, which copies its result back and waits, `waits` + 50 µs after it began."""
         self.kernel(self.call("cudaLaunchKernel_v7000", at, pid=pid), at + 10, waits, pid)

@@ -250,6 +250,66 @@ def test_python_frames_of_call_chains_give_lines(tmp_path: Path) -> None:
     assert (finding.source.file, finding.source.line, finding.source.function) == ("/w/train.py", 12, "train")
 
 
+def with_os_calls() -> Export:
+    """Before the op, in its sync, in the op beside that, and in a helper thread."""
+    export = steps()
+    for at in range(0, 4000, 1000):
+        export.os_call("poll", at + 20, 60)
+        export.os_call("read", at + 30, 5, level=1)
+        export.os_call("ioctl", at + 130, 10)
+        export.os_call("sched_yield", at + 112, 2)
+        export.os_call("poll", at, 900, tid=77)
+    return export
+
+
+def test_calls_of_the_os_are_slices_of_threads_that_call_cuda(tmp_path: Path) -> None:
+    """Those inside a call of CUDA, or of the OS, are parts of it."""
+    trace = read(with_os_calls(), tmp_path)
+    rows, _ = trace.rows_of(Category.OS_CALL)
+    around = [trace.name(trace.slices.parent.item(row)) for row in rows[:2].tolist()]
+    assert names(trace, Category.OS_CALL) == ["poll", "sched_yield"] * 4
+    assert around == ["ProfilerStep#0", "aten::_local_scalar_dense"]
+    assert [track.tid for track in trace.tracks] == ["7", "10"]
+
+
+def test_calls_of_the_os_are_a_part_of_the_hosts_time(tmp_path: Path) -> None:
+    """They take from Python and from the op around them, counted by call; waits and gains stay."""
+    plain = analyze(steps().save(tmp_path / "plain.sqlite"))
+    analysis = analyze(with_os_calls().save(tmp_path / "report.sqlite"))
+    before, after = plain.host_time.counted, analysis.host_time.counted
+    assert before is not None
+    assert after is not None
+    assert (before.os_calls_us, after.os_calls_us) == (0, 62)
+    assert (before.python_us - after.python_us, before.dispatch_us - after.dispatch_us) == (60, 2)
+    assert [(dear.op, dear.per_step, dear.us) for dear in after.dearest if ":" not in dear.op] == [
+        ("poll", 1.0, 60.0),
+        ("sched_yield", 1.0, 2.0),
+    ]
+    assert (analysis.step, analysis.habits) == (plain.step, plain.habits)
+    assert [f.wait_us for f in analysis.findings] == [f.wait_us for f in plain.findings]
+
+
+def test_a_host_that_waits_in_the_os_is_not_said_to_compute(tmp_path: Path) -> None:
+    export = Export()
+    for at in range(0, 6000, 1000):
+        export.range("step", at, 990)
+        export.os_call("poll", at + 10, 700)
+        for launch in range(at + 750, at + 950, 40):
+            export.kernel(export.call("cudaLaunchKernel_v7000", launch), launch + 10, 10)
+    done = CliRunner().invoke(group, ["analyze", export.save(tmp_path / "report.sqlite")])
+    assert "The host is the limit: one call of the OS takes 70% of the step." in done.stdout
+
+
+def test_an_export_without_cuda_and_ranges_is_refused(tmp_path: Path) -> None:
+    """With ranges it is analyzed as a recording on a CPU is."""
+    export = Export()
+    export.os_call("poll", 0, 50)
+    with pytest.raises(TraceUnreadable, match="has no calls of CUDA, no device work and no NVTX ranges"):
+        analyze(export.save(tmp_path / "report.sqlite"))
+    export.range("step", 0, 90)
+    assert len(analyze(export.save(tmp_path / "with_ranges.sqlite")).trace.slices) == 1
+
+
 def test_what_it_lacks_is_said_with_the_option(tmp_path: Path) -> None:
     export = Export()
     for number in range(4):
@@ -325,7 +385,7 @@ def test_a_cut_database_is_read_up_to_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [(), ("--untangle",), ("--around", "1")], ids=["whole", "untangled", "around"])
 def test_annotate_writes_it_as_a_chrome_trace(tmp_path: Path, more: tuple[str, ...]) -> None:
     """One that is read as the export is, with its findings on added tracks."""
-    path, out = steps().save(tmp_path / "report.sqlite"), tmp_path / "a.pt.trace.json.gz"
+    path, out = with_os_calls().save(tmp_path / "report.sqlite"), tmp_path / "a.pt.trace.json.gz"
     done = CliRunner().invoke(group, ["annotate", path, "-o", str(out), *more])
     assert done.exit_code == 0
     before, after = analyze(path), analyze(out)
@@ -333,6 +393,7 @@ def test_annotate_writes_it_as_a_chrome_trace(tmp_path: Path, more: tuple[str, .
     assert [(f.rule, f.op) for f in after.findings] == [(f.rule, f.op) for f in before.findings]
     if not more:
         assert after.step.observed_us == pytest.approx(before.step.observed_us)
+        assert after.host_time == before.host_time
         assert after.step.recoverable_us == pytest.approx(before.step.recoverable_us or 0.0, abs=0.1)
 
 
