@@ -142,29 +142,27 @@ def analyze_trace(
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity, in_source(trace, findings, files))
     doubt = projector.doubt(step_ms)
-    gains = whatif.project_gains(projector, measured)
+    step, findings, groups = whatif.project_gains(projector, measured)
     over("whatif")
-    host_time = host_of(trace, gains.step, gains.findings)
+    host_time = host_of(trace, step, findings)
     over("host")
     timed = not trace.info.capture.pretended
-    habits_found, broken_habits = (
-        habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
-    )
+    habits_found, broken_habits = habits.find(trace, findings, step, host_time.sampled) if timed else ((), ())
     if not integrity.verdict:
         habits_found = tuple(h for h in habits_found if h.basis is None)  # costs of the others are unknown then
     habits_found = whatif.project_habits(projector, habits_found)
     over("habits")
-    both = whatif.together(projector, gains.findings, habits_found)
+    findings, habits_found, states, compiled, obstacles = whatif.together(projector, findings, habits_found)
     over("states")
     analysis = Analysis(
         trace=trace,
-        step=gains.step,
-        findings=with_excerpts(trace, both.findings, files),
-        groups=gains.groups,
-        habits=both.habits,
-        remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
-        states=both.states,
-        obstacles=both.obstacles,
+        step=step,
+        findings=with_excerpts(trace, findings, files),
+        groups=groups,
+        habits=habits_found,
+        remedies=whatif.remedies_of(projector, findings, groups, habits_found, states, compiled),
+        states=states,
+        obstacles=obstacles,
         host_time=host_time,
         races=races_met(trace.info.capture),
         run=run_of(trace.info.capture.run),

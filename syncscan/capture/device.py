@@ -55,12 +55,12 @@ def drain() -> None:
 
 
 def clocks() -> dict[str, float] | None:
-    """Return the device's current clock (MHz) and power draw (W) from NVML; None without `nvidia-ml-py` or a device."""
+    """Return the device's power draw and limit (W) from NVML; None without `nvidia-ml-py` or a device."""
     module = backend()
-    if module is None or not module.is_initialized() or not hasattr(module, "clock_rate"):
+    if module is None or not module.is_initialized() or not hasattr(module, "power_draw"):
         return None
     with contextlib.suppress(Exception):
-        return {"sm_mhz": float(module.clock_rate()), "power_w": module.power_draw() / 1000, **_power_limit(module)}
+        return {"power_w": module.power_draw() / 1000, **_power_limit(module)}
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from syncscan.facts.device_work import DeviceWork, communicating
@@ -20,16 +19,13 @@ _KIND = re.compile(r"(?:nccl|rccl)\w*?Kernel_([A-Za-z]+)|^\W*(\w+)")
 """`ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)` → AllReduce; of other libraries, the whole kernel name."""
 
 
-class Collectives(msgspec.Struct, frozen=True):
-    """The collectives of a trace's steps in launch order, their process groups, and the rows of their kernels."""
+def collectives_of(
+    trace: Trace, findings: Sequence[Finding], steps: Sequence[Interval]
+) -> tuple[tuple[RankCollective, ...], tuple[str, ...], list[int]]:
+    """Return the collectives launched in these steps, in that order, the process groups, and the kernels' rows.
 
-    arrivals: tuple[RankCollective, ...]
-    groups: tuple[str, ...]
-    rows: tuple[int, ...]
-
-
-def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[Interval]) -> Collectives:
-    """Return the collectives that were launched in these steps, which refer to the rank's findings by index."""
+    Collectives refer to the rank's findings by index.
+    """
     s, rows = trace.slices, trace.device_rows
     rows = rows[communicating(trace)]
     rows = rows[trace.calls_of(rows) != NONE]  # without a call, it was launched before recording began, so in no step
@@ -48,7 +44,7 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
         )
         for at, row, group in zip(inside.tolist(), rows[inside].tolist(), group_of.reshape(-1).tolist(), strict=True)
     )  # fmt: skip
-    return Collectives(arrivals, tuple(trace.strings[number] for number in named), tuple(rows[inside].tolist()))
+    return arrivals, tuple(trace.strings[number] for number in named), rows[inside].tolist()
 
 
 def kind_of(kernel: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.autograd import program_track
-from syncscan.facts.device_work import device_times, in_pageable_copies, run_ahead
+from syncscan.facts.device_work import device_times, run_ahead
 from syncscan.facts.period import left_out_before, step_intervals, step_period
 from syncscan.model.arrays import distinct
 from syncscan.model.finding import SyncPoint
@@ -81,7 +81,6 @@ def step_summary(
         reason=integrity.reason(),
         waits_withheld=not integrity.waits,
         communication_us=communication,
-        pageable_us=in_pageable_copies(trace, inside, devices[0].device) if devices else 0.0,
         unprofiled_us=trace.info.capture.unprofiled_step_us,
         run_ahead=run_ahead(trace, inside, devices[0].device) if devices and integrity.waits else None,
         devices=devices,

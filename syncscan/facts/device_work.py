@@ -171,17 +171,6 @@ def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Device
     return tuple(sorted(times, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
 
 
-def in_pageable_copies(trace: Trace, steps: Sequence[tuple[int, int]], device: int) -> float:
-    """Return the time per step that a device spends in pageable copies of unrecorded size, in mean µs."""
-    rows = trace.where(lambda name: "Pageable" in name, Category.MEMCPY)
-    if not len(rows):
-        return 0.0
-    s, inside = trace.slices, np.zeros(len(trace.slices), np.bool_)
-    inside[trace.device_rows[trace.launched_in(steps)]] = True
-    copies = rows[inside[rows] & (s.device[rows] == device) & (s.bytes[rows] <= 0)]
-    return float(s.dur[copies].sum()) / len(steps) / 1e3
-
-
 def _on_host(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
     """Return when a host-side backend communicated in these steps, as disjoint ascending intervals."""
     s = trace.slices

@@ -220,25 +220,18 @@ def collective_of(members: Members, rank: int, place: int) -> RankCollective:
     return members.ranks[rank].of.collectives[place]
 
 
-class RankClocks(msgspec.Struct, frozen=True):
-    """Offsets from each rank's trace time to the job's, ns since the first rank's `base_ns`."""
+def clocks_of(members: Members, collectives: Sequence[JobCollective]) -> tuple[list[int], dict[int, int]]:
+    """Return the offset from each rank's trace time to the job's, ns since the first rank's `base_ns`.
 
-    added: tuple[int, ...]
-    corrected: tuple[int, ...]
-    """The part of the offsets that the ranks' own epoch times don't explain."""
-    unaligned: tuple[int, ...]
-    """Indices of ranks that share no collective with the others: their epoch times are used unaligned."""
-
-
-def clocks_of(members: Members, collectives: Sequence[JobCollective]) -> RankClocks:
+    The second value has the part of each that the rank's own epoch time doesn't explain, by its index; it has no entry
+    for a rank that shares no collective with the others, whose epoch time is used unaligned.
+    """
     base = members.ranks[0].of.base_ns
     epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
     corrected: dict[int, int] = {0: 0}
     while newly_aligned := _next(members, collectives, epoch, corrected):
         corrected |= newly_aligned
-    unaligned = tuple(sorted(set(range(len(epoch))) - set(corrected)))
-    corrections = tuple(corrected.get(place, 0) for place in range(len(epoch)))
-    return RankClocks(tuple(e + c for e, c in zip(epoch, corrections, strict=True)), corrections, unaligned)
+    return [own + corrected.get(place, 0) for place, own in enumerate(epoch)], corrected
 
 
 def _next(

@@ -8,11 +8,11 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from syncscan.fleet.collectives_and_clocks import Members, RankClocks, clocks_of, match_collectives, members_of
+from syncscan.fleet.collectives_and_clocks import Members, clocks_of, match_collectives, members_of
 from syncscan.fleet.job_gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
-    StepLateness,
+    LateParts,
     critical_path,
     lateness,
     lateness_by_step,
@@ -31,7 +31,7 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
     """Join the ranks of one job; a UsageError where they aren't of one job, of the same steps, of one capture."""
     members = members_of(ranks)
     matched, unmatched = match_collectives(members)
-    clocks = clocks_of(members, matched)
+    clocks, corrected = clocks_of(members, matched)
     all_arrivals = match_arrivals(members, matched, clocks)
     all_lateness = lateness_by_step(all_arrivals)
     observed_us = median(member.of.observed_us for member in members.ranks)
@@ -45,7 +45,7 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
     if projector:
         gain_us, range_us = projector.gain(removable) if findings else (0.0, (0.0, 0.0))
     return Fleet(
-        ranks=_ranks(members, clocks, all_arrivals, all_lateness),
+        ranks=_ranks(members, corrected, all_arrivals, all_lateness),
         world_size=members.world_size,
         missing=members.missing,
         unread=tuple(unread),
@@ -60,24 +60,24 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
         recoverable_range_us=range_us,
         matched=len(matched),
         unmatched=unmatched,
-        notes=tuple(_notes(members, len(matched), unmatched, clocks, findings, projector)),
+        notes=tuple(_notes(members, len(matched), unmatched, corrected, findings, projector)),
     )
 
 
 def _ranks(
     members: Members,
-    clocks: RankClocks,
+    corrected: Mapping[int, int],
     all_arrivals: Sequence[CollectiveArrivals],
-    all_lateness: Mapping[tuple[int, int], StepLateness],
+    all_lateness: Mapping[tuple[int, int], LateParts],
 ) -> tuple[JobRank, ...]:
     holds: defaultdict[int, float] = defaultdict(float)
-    for (_, rank), one in all_lateness.items():
-        holds[rank] += one.late_ns
+    for (_, rank), parts in all_lateness.items():
+        holds[rank] += sum(parts.values())
     waits, steps = waited_ns(all_arrivals), 1e3 * max(1, len(members.steps))
     return tuple(
         replace(
             m,
-            clock_ns=clocks.corrected[rank],
+            clock_ns=corrected.get(rank, 0),
             holds_us=holds[rank] / steps,
             waits_us=waits.get(rank, 0.0) / steps,
         )
@@ -135,7 +135,7 @@ def _notes(
     members: Members,
     matched: int,
     unmatched: int,
-    clocks: RankClocks,
+    corrected: Mapping[int, int],
     findings: Sequence[Finding],
     projector: JobProjector | None,
 ) -> list[str]:
@@ -147,8 +147,8 @@ def _notes(
             f"{unmatched} collectives are missing in a rank's trace: they keep their recorded duration, "
             "even if that rank would arrive earlier."
         )
-    if clocks.unaligned and len(members.ranks) > 1:
-        ranks = ", ".join(str(members.ranks[place].number) for place in clocks.unaligned[:8])
+    if unaligned := [m.number for place, m in enumerate(members.ranks) if place not in corrected]:
+        ranks = ", ".join(map(str, unaligned[:8]))
         notes.append(f"Ranks {ranks} share no collective with the first: their clocks are used as recorded.")
     stretched = [m.of.observed_us / m.of.unprofiled_us for m in members.ranks if m.of.unprofiled_us]
     if stretched and median(stretched) > STRETCHED:

@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.collectives_and_clocks import JobCollective, Members, RankClocks, collective_of
+from syncscan.fleet.collectives_and_clocks import JobCollective, Members, collective_of
 from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY
@@ -68,16 +68,16 @@ class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
 
 
 def match_arrivals(
-    members: Members, collectives: Sequence[JobCollective], clocks: RankClocks
+    members: Members, collectives: Sequence[JobCollective], clocks: Sequence[int]
 ) -> list[CollectiveArrivals]:
     """Return the collectives with their arrivals, ordered by end."""
     arrived = [CollectiveArrivals(collective, _arrivals(members, collective, clocks)) for collective in collectives]
     return sorted(arrived, key=lambda one: max(arrival.end for arrival in one.arrivals))
 
 
-def _arrivals(members: Members, collective: JobCollective, clocks: RankClocks) -> tuple[Arrival, ...]:
+def _arrivals(members: Members, collective: JobCollective, clocks: Sequence[int]) -> tuple[Arrival, ...]:
     of = [collective_of(members, rank, place) for rank, place in zip(collective.ranks, collective.places, strict=True)]
-    begins = [one.begin + clocks.added[rank] for one, rank in zip(of, collective.ranks, strict=True)]
+    begins = [one.begin + clocks[rank] for one, rank in zip(of, collective.ranks, strict=True)]
     last = max(begins)
     return tuple(
         Arrival(rank, one, begin, begin + one.end - one.begin, begin + one.end - one.begin >= last - DONE_BEFORE_NS)
@@ -95,28 +95,22 @@ def waited_ns(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, float]
     return total
 
 
-class StepLateness(msgspec.Struct, frozen=True):
-    """How much later than the others a rank arrived in one step, ns, in total and by cause."""
-
-    late_ns: float
-    parts: Mapping[tuple[LateCause, int], float]
-    """Lateness by cause and the finding's number at this rank, or NONE."""
+LateParts = Mapping[tuple[LateCause, int], float]
+"""How much later than the others a rank arrived in one step, ns, by cause and the finding's number there, or NONE."""
 
 
-def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tuple[int, int], StepLateness]:
+def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tuple[int, int], LateParts]:
     """Return how much each rank delayed the others, by step and rank index."""
-    late: defaultdict[tuple[int, int], float] = defaultdict(float)
     parts: defaultdict[tuple[int, int], dict[tuple[LateCause, int], float]] = defaultdict(dict)
     before: dict[tuple[int, ...], CollectiveArrivals] = {}
     for matched in sorted(all_arrivals, key=lambda one: one.last.begin):
         new = matched.late_ns - _carried(matched, before.get(matched.collective.ranks))
         if new > 0:
             key = matched.collective.step, matched.last.rank
-            late[key] += new
             for cause, length in _causes(matched, before.get(matched.collective.ranks), new).items():
                 parts[key][cause] = parts[key].get(cause, 0.0) + length
         before[matched.collective.ranks] = matched
-    return {key: StepLateness(total, parts[key]) for key, total in late.items()}
+    return parts
 
 
 def _carried(matched: CollectiveArrivals, before: CollectiveArrivals | None) -> float:
@@ -184,34 +178,34 @@ def _idle(arrival: Arrival, since: Mapping[int, RankCollective]) -> dict[int, fl
 
 
 def lateness(
-    members: Members, all_lateness: Mapping[tuple[int, int], StepLateness], observed_us: float
+    members: Members, all_lateness: Mapping[tuple[int, int], LateParts], observed_us: float
 ) -> tuple[Lateness, ...]:
     """Return the rank that delayed the others the most in each step; none where that is too little to measure."""
     latest = []
     for step in members.steps:
-        ranks = {rank: one for (number, rank), one in all_lateness.items() if number == step}
+        ranks = {rank: parts for (number, rank), parts in all_lateness.items() if number == step}
         if not ranks:
             continue
-        rank, most = max(ranks.items(), key=lambda item: item[1].late_ns)
-        if most.late_ns / 1e3 >= REPEATABILITY * observed_us:
+        rank, most = max(ranks.items(), key=lambda item: sum(item[1].values()))
+        if sum(most.values()) / 1e3 >= REPEATABILITY * observed_us:
             latest.append(_lateness_of(members, step, rank, most))
     return tuple(latest)
 
 
-def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> Lateness:
+def _lateness_of(members: Members, step: int, rank: int, of: LateParts) -> Lateness:
     by_cause: defaultdict[LateCause, float] = defaultdict(float)
-    for (cause, _), length in of.parts.items():
+    for (cause, _), length in of.items():
         by_cause[cause] += length / 1e3
     parts = sorted(by_cause.items(), key=lambda part: -part[1])
     cause = parts[0][0]
-    syncs = {number: length for (what, number), length in of.parts.items() if what is LateCause.SYNC and number >= 0}
+    syncs = {number: length for (what, number), length in of.items() if what is LateCause.SYNC and number >= 0}
     finding = max(syncs, key=syncs.__getitem__) if cause is LateCause.SYNC and syncs else None
     member = members.ranks[rank]
     has_finding = finding is not None and finding < len(member.of.findings)
     return Lateness(
         step=step,
         rank=member.number,
-        late_us=of.late_ns / 1e3,
+        late_us=sum(of.values()) / 1e3,
         cause=cause,
         finding=member.of.findings[finding].id if has_finding and finding is not None else "",
         parts=tuple(parts),
@@ -219,7 +213,7 @@ def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> La
 
 
 def critical_path(
-    members: Members, all_arrivals: Sequence[CollectiveArrivals], clocks: RankClocks
+    members: Members, all_arrivals: Sequence[CollectiveArrivals], clocks: Sequence[int]
 ) -> tuple[PathSegment, ...]:
     """Return the critical path, from the last collective back to the first step's begin: always the last arrival.
 
@@ -248,9 +242,9 @@ def critical_path(
     return tuple(_merge(segments[::-1]))
 
 
-def _first_begin(members: Members, rank: int, clocks: RankClocks) -> int:
+def _first_begin(members: Members, rank: int, clocks: Sequence[int]) -> int:
     steps = members.ranks[rank].of.steps
-    return (steps[0].begin if steps else 0) + clocks.added[rank]
+    return (steps[0].begin if steps else 0) + clocks[rank]
 
 
 def _by_rank(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, tuple[list[CollectiveArrivals], list[int]]]:

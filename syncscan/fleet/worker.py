@@ -35,8 +35,8 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
     projector = analysis.projector
     ordered = projector.findings if isinstance(projector, Projector) else analysis.findings
     gained = {f.id: f for f in analysis.findings}
-    collectives = collectives_of(trace, ordered, steps)
-    places = {row: place for place, row in enumerate(collectives.rows)}
+    collectives, groups, rows = collectives_of(trace, ordered, steps)
+    places = {row: place for place, row in enumerate(rows)}
     untimed = step.waits_withheld
     numbers = [s.number for s in trace.main_steps] or [0]
     return RankAnalysis(
@@ -46,7 +46,7 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         rank=trace.info.rank,
         world_size=trace.info.world_size,
         base_ns=trace.info.base_ns,
-        groups=collectives.groups,
+        groups=groups,
         steps=tuple(RankStep(number, *interval) for number, interval in zip(numbers, steps, strict=True)),
         numbered=trace.steps_found.by is FoundBy.PROFILER,
         observed_us=step.observed_us,
@@ -61,7 +61,7 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         bound=step.bound.value,
         reason=step.reason,
         findings=tuple(gained[f.id].without_evidence for f in ordered),
-        collectives=collectives.arrivals,
+        collectives=collectives,
         graph=graph_of_rank(projector, steps, places) if isinstance(projector, Projector) else None,
         warnings=analysis.warnings,
     )

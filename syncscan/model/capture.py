@@ -127,9 +127,8 @@ class Lines(msgspec.Struct, frozen=True):
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """NVML's readings of the device: clock in MHz, power draw and limit in W; None where unknown."""
+    """NVML's readings of the device: power draw and limit in W; None where unknown."""
 
-    sm_mhz: Positive | None = None
     power_w: Positive | None = None
     power_limit_w: Positive | None = None
 

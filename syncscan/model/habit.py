@@ -61,8 +61,6 @@ class SampledTime(msgspec.Struct, frozen=True):
     """The habit in words that follow "the thread": `tokenizes texts`."""
     by_phase: tuple[tuple[Phase, float], ...]
     """Likely time of the step's thread by the phase of its samples, µs per step, largest first."""
-    in_ops: bool = False
-    """Whether ops may take that time, too, as those that touch memory first."""
     line: str = ""
     """The program's line that leads to most of it, as `train.py:12`; empty where none does."""
 

@@ -36,10 +36,6 @@ _FREE = re.compile(r"(cuda|hip)Free")
 _TAKE = re.compile(r"(cuda|hip)Malloc|cuMem(Create|Map)")
 _UNMAP = re.compile(r"cuMem(Unmap|Release)")
 _PIN = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister|FreeHost|HostFree|HostUnregister)")
-_FIRST = re.compile(
-    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|StreamCreate\w*|ModuleLoad\w*|LibraryLoad\w*|OccupancyMax\w*)"
-    r"|cu(ModuleLoad|LibraryLoad|LibraryGetKernel|KernelGetFunction)\w*"
-)
 _NEVER = re.compile(
     r"\w*(Launch|Query|IsCapturing|GetCaptureInfo|GetAttributes|PeekAtLastError|Memset|StreamWaitEvent|StreamWaitValue"
     r"|EventRecord|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete"
@@ -205,11 +201,6 @@ def manages_memory(name: str) -> bool:
 def asks(name: str) -> bool:
     """Return whether a call only queries: a stream, event, pointer, kernel's occupancy, device or error."""
     return _is(_ASKS, name)
-
-
-def comes_first(name: str) -> bool:
-    """Return whether programs make a call when they first do something: allocate, create a stream, load kernels."""
-    return _is(_FIRST, name)
 
 
 def may_load_a_kernel(name: str) -> bool:

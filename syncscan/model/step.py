@@ -115,9 +115,6 @@ class StepSummary(msgspec.Struct, frozen=True):
     """The numbers behind `bound`, in sentences."""
     communication_us: float = 0.0
     """Time in exposed collectives on the busiest device: waiting for other ranks or the network."""
-    pageable_us: float = 0.0
-    """Time in copies of pageable memory of unknown size, on the busiest device: their saving by pinning can't be
-    projected."""
     unprofiled_us: float | None = None
     """Step time without the profiler, timed by capture or given by the user."""
     recoverable_us: float | None = None

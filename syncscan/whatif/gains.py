@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from syncscan.facts.slow_launches import library_setups, long_first_launches
@@ -28,16 +27,10 @@ MOST_OF = 0.5
 """Least part of the recorded steps that calls on first use take to be what limits them."""
 
 
-class Gains(msgspec.Struct, frozen=True):
-    """The step and its findings with what removing them would gain; the findings sorted by that."""
-
-    step: StepSummary
-    findings: tuple[Finding, ...]
-    groups: tuple[RemovalGroup, ...] = ()
-
-
-def project_gains(projector: Projector, step: StepSummary) -> Gains:
-    """Project every finding alone, all together, and the sets worth removing.
+def project_gains(
+    projector: Projector, step: StepSummary
+) -> tuple[StepSummary, tuple[Finding, ...], tuple[RemovalGroup, ...]]:
+    """Return the step and its findings with what removing them would gain, sorted by that, and sets worth removing.
 
     Gains are µs of the unprofiled step where its time is known (`step.unprofiled_us`), else of the profiled one.
 
@@ -45,10 +38,10 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     """
     step = replace(step, unprofiled_us=projector.unprofiled_us)
     if not projector.replayable:
-        return Gains(replace(step, reason=step.reason or NO_LAUNCHES), projector.findings)
+        return replace(step, reason=step.reason or NO_LAUNCHES), projector.findings, ()
     calibrated = projector.calibrated()
     if reason := unsettled(calibrated):
-        return Gains(without_replay(step, reason, projector.surroundings.sampled_input), projector.findings)
+        return without_replay(step, reason, projector.surroundings.sampled_input), projector.findings, ()
     calibrated = calibrated.fixed
     costliest = sorted(projector.findings, key=lambda f: -(f.waited_us + f.idle_us))
     alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
@@ -65,7 +58,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         recoverable_range_us=together.saving_range_us,
         outlook=outlook(together, _first_use(projector)),
     )
-    return Gains(step, ranked_findings, groups)
+    return step, ranked_findings, groups
 
 
 def _is_once(finding: Finding) -> bool:
@@ -141,10 +134,10 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[RemovalG
 
     return tuple(
         RemovalGroup(
-            ids=tuple(ids[n] for n in group.members),
-            saving_us=(group.before - group.after) * step.unit,
-            alone_us=max(gains[n] for n in group.members),
-            after_us=group.after * step.unit,
+            ids=tuple(ids[n] for n in members),
+            saving_us=(before - after) * step.unit,
+            alone_us=max(gains[n] for n in members),
+            after_us=after * step.unit,
         )
-        for group in worth_removing(lambda removed: step.after(removed).period, candidates, most)
+        for members, before, after in worth_removing(lambda removed: step.after(removed).period, candidates, most)
     )

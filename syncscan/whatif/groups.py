@@ -10,8 +10,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
-
 WORTH, EACH = 0.01, 0.005
 """Least part of the step that a set must save, in total and per change: nobody makes forty changes for 2 %."""
 PAIRED, WEIGHED, SETS = 10, 40, 5
@@ -25,16 +23,8 @@ Most = Callable[[int, frozenset[int]], float]
 """Returns the most that removing a finding can save once these are removed, possibly with further ones."""
 
 
-class Set(msgspec.Struct, frozen=True):
-    """Findings to remove after those of the previous sets, and the step's time before and after."""
-
-    members: tuple[int, ...]
-    before: float
-    after: float
-
-    @property
-    def a_change(self) -> float:
-        return (self.before - self.after) / len(self.members)
+Set = tuple[tuple[int, ...], float, float]
+"""Findings to remove after those of the previous sets, and the step's time before and after."""
 
 
 def worth_removing(
@@ -51,14 +41,17 @@ def worth_removing(
     least, per_change = WORTH * period(removed), EACH * period(removed)
     for _ in range(SETS):
         choices = _choices(period, most, candidates_left, removed, least)
+        savings = [((before - after) / len(members), (members, before, after)) for members, before, after in choices]
         worth = [
-            choice for choice in choices if choice.before - choice.after >= least and choice.a_change >= per_change
+            (a_change, choice)
+            for a_change, choice in savings
+            if a_change >= per_change and choice[1] - choice[2] >= least
         ]
         if not worth:
             return
-        best = max(worth, key=lambda s: (s.a_change, -len(s.members)))
+        _, best = max(worth, key=lambda saving: (saving[0], -len(saving[1][0])))
         yield best
-        removed |= frozenset(best.members)
+        removed |= frozenset(best[0])
         candidates_left = [n for n in candidates_left if n not in removed]
 
 
@@ -74,7 +67,7 @@ def _choices(period: Period, most: Most, candidates: list[int], removed: frozens
     likely = [n for n in candidates if most(n, removed) >= least]
     worth = {n: saved for n in likely if (saved := saving(n)) >= least}
     for n, saved in worth.items():
-        yield Set((n,), now, now - saved)
+        yield (n,), now, now - saved
     at_least = max(least, 2 * max(worth.values(), default=0.0))  # else one of them is the better change
 
     def may_save(first: int, other: int) -> bool:
@@ -84,7 +77,7 @@ def _choices(period: Period, most: Most, candidates: list[int], removed: frozens
     pairs = [pair for pair in itertools.combinations(candidates[:PAIRED], 2) if may_save(*pair)]
     for a, b in pairs:
         if saving(a, b) - least / 2 > saving(a) + saving(b):
-            yield Set((a, b), now, now - saving(a, b))
+            yield (a, b), now, now - saving(a, b)
     if sum(sorted(worth.values())[-2:]) < together - least:  # else removing one after the other leaves nothing
         yield _smallest(period, candidates, removed, now)
 
@@ -97,4 +90,4 @@ def _smallest(period: Period, candidates: list[int], removed: frozenset[int], no
         fewer = [n for n in members if n != number]
         if fewer and period(removed | frozenset(fewer)) <= room:
             members = fewer
-    return Set(tuple(members), now, period(removed | frozenset(members)))
+    return tuple(members), now, period(removed | frozenset(members))

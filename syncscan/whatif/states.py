@@ -7,7 +7,6 @@ the other prevents its gain, so that both are projected together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -49,23 +48,19 @@ others."""
 RULE, GRAPH = "launch-bound", "graph"
 
 
-class Together(NamedTuple):
-    findings: tuple[Finding, ...]
-    habits: tuple[Habit, ...]
-    states: States | None
-    change: Change
-    """The change that compiling with CUDA graphs makes to the step without the syncs that break them."""
-    obstacles: tuple[Obstacle, ...] = ()
-    """Obstacles to that, where launches hold the step."""
+def together(
+    projector: Projector, findings: Sequence[Finding], habits: Sequence[Habit]
+) -> tuple[tuple[Finding, ...], tuple[Habit, ...], States | None, Change, tuple[Obstacle, ...]]:
+    """Project syncs and launches together.
 
-
-def together(projector: Projector, findings: Sequence[Finding], habits: Sequence[Habit]) -> Together:
-    """Project syncs and launches together, and say of each what it gains with the other."""
+    Returns findings and habits with what each gains with the other, the step's states, the change that compiling with
+    CUDA graphs makes to the step without the syncs that break them, and the obstacles to that, where launches hold it.
+    """
     held = _worth(projector) and not _stalled(projector, habits)
     obstacles = projector.obstacles if held or any(h.rule == RULE for h in habits) else ()
     if not held:
         bounds = tuple(h if h.rule != RULE else _at_most(projector, h, obstacles) for h in habits)
-        return Together(tuple(findings), bounds, None, Change(), obstacles)
+        return tuple(findings), bounds, None, Change(), obstacles
     program = [f for f in findings if not f.intended]
     joint = projector.joint(_best(obstacles, removed=True))
     within = frozenset(f.id for f in joint.breaking())
@@ -78,7 +73,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     reached_habits = [_as_reached(projector, h, states, obstacles) if h.rule == RULE else h for h in habits]
     listed_habits = [h for h in reached_habits if h.rule != RULE or states.pair or h.recoverable_us]
     ordered = tuple(sorted(listed_habits, key=by_gain))
-    return Together(costed_findings, ordered, states, joint.change(breaking), obstacles)
+    return costed_findings, ordered, states, joint.change(breaking), obstacles
 
 
 def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:

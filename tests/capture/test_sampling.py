@@ -149,7 +149,7 @@ def test_where_samples_are_costly_fewer_are_taken(work_us: float, rate: int) -> 
 def test_each_trace_of_a_capture_gets_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are taken once; what the first trace says of itself stays the first's."""
     clocks = iter(range(1, 100))
-    monkeypatch.setattr(device, "clocks", lambda: {"sm_mhz": float(next(clocks))})
+    monkeypatch.setattr(device, "clocks", lambda: {"power_w": float(next(clocks))})
     prof = run(profile(tmp_path, sample=5.0, repeat=2, notify=lambda text: None, **QUICK), 30)
     first, second = (read(path) for path in prof.paths)
     assert first["host"] == second["host"]

@@ -28,7 +28,7 @@ TABLE: dict[str, Any] = {
     "lines": LINES,
     "events": [[5, 7, "record", 99, 0]],
     "collections": [[100, 900, 7, 2]],
-    "clocks": {"calibrated": {"sm_mhz": 1980.0, "power_w": 300.0, "power_limit_w": 700.0}},
+    "clocks": {"calibrated": {"power_w": 300.0, "power_limit_w": 700.0}},
     "unfinished_step": 4,
     "host": {
         "rate": 193,
@@ -53,7 +53,7 @@ def test_the_table_that_capture_writes_is_read_whole() -> None:
     assert table.unprofiled_mean_us == 1300.0
     assert table.events == (EventCall(5, 7, "record", 99, 0),)
     assert table.collections == (Collection(100, 900, 7, 2),)
-    assert table.clocks["calibrated"] == Clocks(1980.0, 300.0, 700.0)
+    assert table.clocks["calibrated"] == Clocks(300.0, 700.0)
     assert table.unfinished_step == 4
     assert table.host is not None
     assert (table.host.samples, table.host.steps, table.host.step_us) == (12, 9, 1250.5)

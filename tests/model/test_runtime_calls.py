@@ -124,12 +124,6 @@ def test_copies_between_devices_copy_too() -> None:
     assert set(copies) <= set(memcpys)
 
 
-def test_what_comes_first_takes_memory_or_loads_code() -> None:
-    """Calls that free memory or launch come in every step."""
-    first = ["cudaMalloc", "hipHostAlloc", "cudaStreamCreateWithPriority", "cuLibraryGetKernel", "cuModuleLoadData"]
-    assert list(filter(runtime_calls.comes_first, [*first, "cudaFree", "cudaLaunchKernel", "cuModuleUnload"])) == first
-
-
 @each(
     ("name", "one"),
     [

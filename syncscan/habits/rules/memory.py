@@ -267,7 +267,7 @@ def _placed(sampled: SampledHost, touched: Touched) -> SampledTime:
     phases = by_phase((node.phase, n * page_us) for node, n in pairs)
     most = max(zip(touched.pages, sampled.nodes, strict=True), key=lambda pair: pair[0])[1]
     own = sampled.in_program(most)
-    return SampledTime("touches fresh memory", phases, in_ops=True, line=own.place if own else "")
+    return SampledTime("touches fresh memory", phases, line=own.place if own else "")
 
 
 def _touched(sampled: SampledHost) -> Touched | None:

@@ -103,9 +103,9 @@ def side_work(context: Context) -> Iterable[Habit]:
             "without the profiler",
             f"in {', '.join([*dict.fromkeys(f'{node.place} {node.function}' for node in begins)][:3])}",
         ]
-        phases, in_ops = by_phase((node.phase, node.self_us) for node in own), kind is WorkKind.COLLATING
+        phases = by_phase((node.phase, node.self_us) for node in own)
         habit = context.habit("side-work", [], us, evidence, variant=kind.value)
-        placed = replace(habit, per_step=1.0, sampled=SampledTime(activity, phases, in_ops=in_ops))
+        placed = replace(habit, per_step=1.0, sampled=SampledTime(activity, phases))
         sure = deviation(samples)
         yield gained(context, placed, us, SURELY * (1 - sure) * us, (1 + sure) * us)
 
