@@ -76,11 +76,9 @@ NOWHERE = CodeContext()
 class _Code(msgspec.Struct, eq=False):
     """A function's own code, or the module's: what it calls, and its loops."""
 
-    node: Function | None
-    owner: ast.ClassDef | None = None
-    name: str = "the module"
-    self_of: ast.ClassDef | None = None
-    """The class that `self` is of: its own, or that of the method it is nested in."""
+    node: Function | ast.Module
+    owner: ast.ClassDef | None
+    name: str
     steps: list[_Around] = msgspec.field(default_factory=list)
     """Around each call of `backward` or an optimizer's `step`."""
     calls: list[tuple[ast.Call, _Around]] = msgspec.field(default_factory=list)
@@ -92,13 +90,12 @@ class CodeContexts:
 
     def __init__(self, modules: Modules) -> None:
         self._tree = tree = modules.tree
-        self._of_function: dict[ast.AST | None, CodeContext] = {}
+        self._of_function: dict[ast.AST, CodeContext] = {}
         self._of_loop: dict[ast.AST, CodeContext] = {}
         self._of_running: dict[ast.AST, CodeContext] = {}
         self._around_steps: set[ast.AST] = set()
-        self._module = _Code(None)
-        self._codes = [self._module]
-        self._collect(tree.tree, self._module, None, (), False)
+        functions = sorted(tree.functions, key=lambda function: function.lineno)
+        self._codes = [*map(self._code, (tree.tree, *functions))]
         self._named: dict[str, list[_Code]] = defaultdict(list)
         for code in self._codes[1:]:
             self._named[code.name.rpartition(".")[2]].append(code)
@@ -127,30 +124,33 @@ class CodeContexts:
         """Return the place of the body of a loop that runs a model, for use where nothing around it is a place."""
         return self._of_running.get(loop, NOWHERE)
 
-    def _collect(self, node: ast.AST, code: _Code, owner: ast.ClassDef | None, loops: _Around, rare: bool) -> None:
-        """Take down what a node of a function's code holds; of what runs seldom only steps, as of the loops around."""
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, Function):
-                name = f"{owner.name}.{child.name}" if owner else child.name
-                inner = _Code(child, owner, name, owner or code.self_of)
-                self._codes.append(inner)
-                self._collect(child, inner, None, (), False)
-            elif isinstance(child, ast.ClassDef):
-                self._collect(child, self._module, child, (), False)
-            else:
-                guarded = isinstance(node, ast.If) and child in node.body and seldom(node.test)
-                inside = rare or guarded or isinstance(child, ast.Lambda | ast.ExceptHandler)
-                around = loops
-                if isinstance(child, Loop):
-                    code.loops.append(child)
-                    around = loops if inside else (*loops, child)
-                if isinstance(child, ast.Call) and _is_step(child):
+    def _code(self, node: Function | ast.Module) -> _Code:
+        """Return what a function, or the module, calls and goes round itself; of what runs seldom only the steps."""
+        owner = self._tree.class_of(node)
+        code = _Code(
+            node, owner, ".".join(part.name for part in (owner, node) if isinstance(part, Function | ast.ClassDef))
+        )
+        for part in walk_own(node):
+            if isinstance(part, Loop):
+                code.loops.append(part)
+            elif isinstance(part, ast.Call):
+                loops = tuple(loop for loop in self._tree.loops_of(part, over=True) if not self._is_rare(loop))
+                if _is_step(part):
                     code.steps.append(loops)
-                elif isinstance(child, ast.Call) and not inside:
-                    code.calls.append((child, loops))
-                    if mapped := matched("map($function, ...)", child):
+                elif not self._is_rare(part):
+                    code.calls.append((part, loops))
+                    if mapped := matched("map($function, ...)", part):
                         code.calls.append((ast.Call(mapped.function, [], []), loops))
-                self._collect(child, code, owner, around, inside)
+        return code
+
+    def _is_rare(self, node: ast.AST) -> bool:
+        """Return whether a node of a function runs seldom: in a handler, or under a condition that says so."""
+        for outer in self._tree.ancestors(node):
+            guarded = isinstance(outer, ast.If) and node in outer.body and seldom(outer.test)
+            if guarded or isinstance(outer, Function | ast.ExceptHandler):
+                return not isinstance(outer, Function)
+            node = outer
+        return False
 
     def _assign(self, modules: Modules) -> None:
         """Note what names are given: modules, loaders, objects of classes."""
@@ -173,7 +173,8 @@ class CodeContexts:
         method, owner = matched("$of.$name(...)", call), None
         if method and isinstance(method.of, ast.Name):
             made = self._made.get((self._tree.home_of(method.of), method.of.id), "")
-            owner = code.self_of if method.of.id in ("self", "cls") else self._classes.get(made)
+            own = next((n for n in self._tree.ancestors(code.node) if isinstance(n, ast.ClassDef)), None)
+            owner = own if method.of.id in ("self", "cls") else self._classes.get(made)
         named = self._named[called(call)]
         same = [other for other in named if other.owner is owner and (owner is None) == (method is None)]
         alone = len(named) == 1 and named[0].owner is not None and called(call) not in _COMMON
@@ -201,7 +202,7 @@ class CodeContexts:
         transforms, of_data = imports_transforms(self._tree), made_for_data(self._tree)
         for code in self._codes:
             node, owner = code.node, code.owner
-            if node is None or owner is None or node in self._of_function:
+            if isinstance(node, ast.Module) or owner is None or node in self._of_function:
                 continue
             base = last_name(owner.bases[0]) if owner.bases else ""
             if node.name == "forward" and (transforms or owner.name in of_data) and transforms_data(node, owner):
@@ -270,7 +271,7 @@ def _is_step(call: ast.Call) -> bool:
 
 
 def _never(code: _Code) -> bool:
-    return code.node is None or _NEVER.search(code.node.name) is not None
+    return isinstance(code.node, ast.Module) or _NEVER.search(code.node.name) is not None
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:

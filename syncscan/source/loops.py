@@ -9,17 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from syncscan.source.code_pattern import called
-from syncscan.source.tree import Loop, SourceTree, contexts_of, lines_of, walk_own
+from syncscan.source.tree import Loop, SourceTree, contexts_of, each_round, lines_of, walk_own
 
 _SCOPE = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
-_AGAIN: dict[type, tuple[str, ...]] = {
-    ast.For: ("body",),
-    ast.AsyncFor: ("body",),
-    ast.While: ("test", "body"),
-    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp), ("elt",)),
-    ast.DictComp: ("key", "value"),
-}
-"""The parts of a loop that each round runs."""
 _NO_GRAD = ("no_grad", "inference_mode")
 
 
@@ -80,18 +72,8 @@ class FileLoops(SourceTree):
     @cached_property
     def _repeated(self) -> frozenset[int]:
         """The lines that a loop of their own function repeats."""
-        lines: set[int] = set()
-        pending: list[tuple[ast.AST, bool]] = [(self.tree, False)]
-        while pending:
-            node, within = pending.pop()
-            if isinstance(node, _SCOPE):
-                within = False
-            elif within and isinstance(node, ast.stmt | ast.expr):
-                lines.update(lines_of(node))
-            again = [getattr(node, field) for field in _AGAIN.get(type(node), ())]
-            repeated = {id(n) for part in again for n in (part if isinstance(part, list) else [part])}
-            pending += [(child, within or id(child) in repeated) for child in ast.iter_child_nodes(node)]
-        return frozenset(lines)
+        parts = (part for node in self.nodes for part in each_round(node) if not isinstance(part, _SCOPE))
+        return frozenset(line for part in parts for line in lines_of(part))
 
     @cached_property
     def _untrained(self) -> list[range]:

@@ -50,6 +50,20 @@ def contexts_of(node: ast.AST) -> list[ast.expr]:
     return node.decorator_list if isinstance(node, Function) else []
 
 
+def each_round(loop: ast.AST) -> list[ast.AST]:
+    """Return the parts of a loop or comprehension that each round runs: a `for` loop's header runs once."""
+    match loop:
+        case ast.For(body=body) | ast.AsyncFor(body=body):
+            return [*body]
+        case ast.While(test=test, body=body):
+            return [test, *body]
+        case ast.ListComp(elt=element) | ast.SetComp(elt=element) | ast.GeneratorExp(elt=element):
+            return [element]
+        case ast.DictComp(key=key, value=value):
+            return [key, value]
+    return []
+
+
 class SourceTree:
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
@@ -188,13 +202,18 @@ class SourceTree:
         parent = self.parents.get(function)
         return parent if isinstance(parent, ast.ClassDef) else None
 
-    def loops_of(self, node: ast.AST) -> list[Loop]:
-        """Return the loops of the same function in whose body a node stands, outermost first."""
+    def loops_of(self, node: ast.AST, *, over: bool = False) -> list[Loop]:
+        """Return the loops of the same function that run a node in each round, outermost first.
+
+        With `over`, also those that go over what it gives: a generator runs in each round.
+        """
         loops: list[Loop] = []
         for outer in self.ancestors(node):
             if isinstance(outer, Function | ast.Lambda | ast.ClassDef):
                 break
-            if isinstance(outer, Loop) and (node in outer.body or node is getattr(outer, "test", None)):
+            if isinstance(outer, Loop) and (
+                node in each_round(outer) or (over and node is getattr(outer, "iter", None))
+            ):
                 loops.insert(0, outer)
             node = outer
         return loops
