@@ -23,6 +23,7 @@ import ctypes
 import importlib
 import os
 import signal
+import struct
 import sys
 import threading
 import time
@@ -73,8 +74,8 @@ class Ticks:
             raise NotSampled(f"the program uses {signal.Signals(SIGNAL).name} itself.")
         self._library = _library()
         self._timer = ctypes.c_void_p()
-        event = _SigEvent(None, SIGNAL, _TO_THREAD, threading.get_native_id())
-        if self._library.timer_create(_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
+        event = struct.pack("@Piii44x", 0, SIGNAL, _TO_THREAD, threading.get_native_id())  # `struct sigevent`
+        if self._library.timer_create(_MONOTONIC, event, ctypes.byref(self._timer)):
             raise NotSampled("the system provides no timer.")
         self._undo.callback(self._library.timer_delete, self._timer)
 
@@ -108,34 +109,8 @@ class Ticks:
 
     def _set(self, first_ns: int, then_ns: int) -> None:
         """Let the timer tick from a time on, and then at every interval; 0 disables it."""
-        when = _Interval(_span(then_ns), _span(first_ns))
-        self._library.timer_settime(self._timer, _ABSOLUTE, ctypes.byref(when), None)
-
-
-class _Span(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
-class _Interval(ctypes.Structure):
-    """`struct itimerspec`."""
-
-    _fields_ = (("interval", _Span), ("first", _Span))
-
-
-class _SigEvent(ctypes.Structure):
-    """`struct sigevent`, with the thread to signal."""
-
-    _fields_ = (
-        ("value", ctypes.c_void_p),
-        ("signal", ctypes.c_int),
-        ("notify", ctypes.c_int),
-        ("thread", ctypes.c_int),
-        ("rest", ctypes.c_byte * 44),
-    )
-
-
-def _span(ns: int) -> _Span:
-    return _Span(*divmod(ns, 1_000_000_000))
+        when = struct.pack("@4l", *divmod(then_ns, 1_000_000_000), *divmod(first_ns, 1_000_000_000))
+        self._library.timer_settime(self._timer, _ABSOLUTE, when, None)  # `struct itimerspec`
 
 
 def _library() -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,11 +22,6 @@ _VERSION, _BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 _WRITE_FILE, _REMOVE, _MAKE, _REFER, _TRUNCATE = 1 << 1, 0b11 << 4, 0b1111111 << 6, 1 << 13, 1 << 14
 _TO_FILES = _WRITE_FILE | _TRUNCATE
 """Rights that a rule for something else than a folder may give."""
-
-
-class _Beneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = [("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32)]
 
 
 def version() -> int:
@@ -63,8 +59,8 @@ def _allow(rules: int, path: Path, handled: int) -> None:
     folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         allowed = handled if path.is_dir() else handled & _TO_FILES
-        rule = _Beneath(allowed, folder)
-        _call(_ADD, rules, _BENEATH, ctypes.byref(rule), 0)
+        rule = struct.pack("=Qi", allowed, folder)  # `struct landlock_path_beneath_attr`, which is packed
+        _call(_ADD, rules, _BENEATH, rule, 0)
     finally:
         os.close(folder)
 

@@ -6,7 +6,6 @@ import http.server
 import importlib.util
 import json
 import shutil
-import threading
 import urllib.parse
 from functools import partial
 from http import HTTPStatus
@@ -67,16 +66,11 @@ class Perfetto:
                 f"{installing('perfetto')} installs it; --online uses ui.perfetto.dev instead.",
             )
         gate = Gate(host)
-        self._server = Server(host, port, partial(_ViewerHandler, gate, trace, viewer))
-        self.base = f"{self._server.origin}{gate.prefix}"
+        server = Server(host, port, partial(_ViewerHandler, gate, trace, viewer))
+        self.base, self.close = f"{server.origin}{gate.prefix}", server.close
         """Where everything is served."""
         query = {} if viewer else {"url": f"{self.base}/localtrace"}
         self.url = f"{self.base if viewer else ONLINE}/#!/?{_query({**query, **_place(opening)})}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 def _place(opening: Opening | None) -> dict[str, str]:

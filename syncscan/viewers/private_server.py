@@ -81,6 +81,11 @@ class Server(http.server.ThreadingHTTPServer):
             why = f"{host}:{port} can't be used: {e.strerror}."
             raise UsageError(why, "Give another --port or --host.") from None
         self.origin = f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
 
     def server_bind(self) -> None:
         """Bind without asking a name server for the machine's full name, as the base class does."""
@@ -160,13 +165,8 @@ class Page:
     def __init__(self, html: str, host: str = "127.0.0.1", port: int = 0) -> None:
         gate = Gate(host)
         handler = type("_Pages", (_PageHandler,), {"page": html, "gate": gate})
-        self._server = Server(host, port, handler)
-        self.url = f"{self._server.origin}{gate.prefix}/"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        server = Server(host, port, handler)
+        self.url, self.close = f"{server.origin}{gate.prefix}/", server.close
 
 
 class _PageHandler(SecretPathHandler):

@@ -24,9 +24,8 @@ from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
 from syncscan.viewers.annotate import added_events, annotate, annotate_around, document, opening_of
 from syncscan.viewers.annotate.around import touching
-from syncscan.viewers.annotate.hues import color_of, hued
 from syncscan.viewers.annotate.idle import IdleTimes
-from syncscan.viewers.annotate.lanes import AddedLanes, Drawn, FlowArrow
+from syncscan.viewers.annotate.lanes import AddedLanes, Drawn
 from tests.builder import MAIN, TraceBuilder
 from tests.each import each
 from tests.report.example import HOSTILE
@@ -176,7 +175,7 @@ def test_without_a_finding_a_viewer_opens_with_the_whole_trace() -> None:
     assert opening_of(api.analyze_trace(t.trace())) is None
 
 
-def test_for_perfetto_one_pattern_pins_each_row_once_and_names_hash_to_colors() -> None:
+def test_for_perfetto_one_pattern_pins_each_row_once() -> None:
     """Its groups leave out what stands before a slash; a slice is no twin of its call."""
     t = story()
     analysis = api.analyze_trace(t.trace())
@@ -187,24 +186,8 @@ def test_for_perfetto_one_pattern_pins_each_row_once_and_names_hash_to_colors() 
     assert [e["args"]["name"] for e in added if e["name"] == "thread_name"] == ["/findings", "/steps", "/device 0 idle"]
     usual = slices(added_to(t, analysis), "syncscan_finding")[0]
     shown = slices(added, "syncscan_finding")[0]
-    assert " ".join(shown["name"].split()) == usual["name"]
+    assert shown["name"] == usual["name"]
     assert (shown["ts"], shown["dur"]) == (usual["ts"], pytest.approx(usual["dur"] - 0.001))
-
-
-@pytest.mark.parametrize(("name", "color"), [("step 5", (256, 72)), ("idle: host", (44, 76)), ("ü 😀 x", (92, 52))])
-def test_the_hash_is_perfettos(name: str, color: tuple[int, int]) -> None:
-    """As its own function gives it in node."""
-    assert color_of(name) == color
-
-
-@pytest.mark.parametrize(("color", "hue"), [("rail_animation", 12), ("rail_idle", 42), ("startup", 78)])
-@each("saves", ["432 µs", "1.7 ms", "53.7 ms"])
-def test_a_severity_has_its_hue(saves: str, color: str, hue: int) -> None:
-    """Names look as before, and hash to a color that is told from the other severities'."""
-    name = f"saves {saves} · to-device"
-    result = hued(name, color)
-    assert " ".join(result.split()) == name
-    assert color_of(result)[0] == pytest.approx(hue, abs=15)
 
 
 def test_added_rows_are_nobody_elses() -> None:
@@ -285,7 +268,7 @@ def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
     """Nothing in a name breaks the JSON, and nothing is longer than a viewer can draw."""
     row = AddedLanes([Track("1", "1", "", "")])
     drawn = Drawn(0, 10, name, {"scope": name})
-    for text in row.row(name, "c", [drawn], [FlowArrow(name, 0, 12, Track(name, name, "", ""))]):
+    for text in row.row(name, "c", [drawn], {0: (12, Track(name, name, "", ""))}):
         e = json.loads(text.decode("utf-8"))
         assert len(e["name"]) <= 120
         assert all(len(v) <= 1000 for v in e.get("args", {}).values() if isinstance(v, str))

@@ -17,15 +17,19 @@ LEAST_MARGIN = 1_000_000
 """Least margin shown on both sides of a sync point, ns."""
 
 
-class _TraceEvent(msgspec.Struct):
-    ph: str = ""
-    ts: float | str = 0
-    dur: float | str = 0
+class RecordedEvent(msgspec.Struct):
+    """What decides where an event is drawn; a file may hold anything there."""
+
+    ph: Any = ""
+    pid: Any = None
+    tid: Any = None
+    ts: Any = 0
+    dur: Any = 0
     id: Any = None
-    cat: str = ""
+    cat: Any = ""
 
 
-_decode = msgspec.json.Decoder(_TraceEvent).decode
+decode = msgspec.json.Decoder(RecordedEvent).decode
 
 
 def chosen(analysis: Analysis, which: str) -> Finding:
@@ -50,14 +54,14 @@ def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
     arrows: dict[tuple[str, str], list[bytes]] = {}
     for text in events:
         try:
-            event = _decode(text)
+            event = decode(text)
         except msgspec.MsgspecError:
             continue
         if event.ph == "M":
             yield b"\n" + text
         elif _touches(event, interval):
             if event.ph in ("s", "t", "f"):
-                arrows.setdefault((event.cat, str(event.id)), []).append(b"\n" + text)
+                arrows.setdefault((str(event.cat), str(event.id)), []).append(b"\n" + text)
             else:
                 yield b"\n" + text
     for ends in arrows.values():
@@ -65,11 +69,11 @@ def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
             yield from ends
 
 
-def _touches(event: _TraceEvent, interval: Interval) -> bool:
+def _touches(event: RecordedEvent, interval: Interval) -> bool:
     try:
         start, length = float(event.ts) * 1000, float(event.dur) * 1000
         return interval.touches(int(start), int(start + length))
-    except (ValueError, OverflowError):  # text that is no number; numbers beyond all times
+    except (TypeError, ValueError, OverflowError):  # what is no number; numbers beyond all times
         return False
 
 

@@ -17,14 +17,6 @@ SHORTEST = 2_000
 """Shortest idle time drawn, ns: a device takes about this long from one kernel to the next."""
 
 
-class IdleCause(msgspec.Struct, frozen=True):
-    """Why a device was idle: a sync (`finding` is set), input, or late launches by the host."""
-
-    kind: str
-    """`sync`, `input` or `host`."""
-    finding: Finding | None = None
-
-
 class IdleTimes(msgspec.Struct, frozen=True, eq=False):
     """Idle times of a device, as columns of one length, ascending and disjoint."""
 
@@ -32,7 +24,8 @@ class IdleTimes(msgspec.Struct, frozen=True, eq=False):
     end: Int64
     cause: Int64
     """Index into `causes`."""
-    causes: tuple[IdleCause, ...]
+    causes: tuple[Finding | str, ...]
+    """A sync, `input`, or `host`: it launched late."""
 
 
 def idle_times(analysis: Analysis, device: int) -> IdleTimes:
@@ -51,7 +44,7 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
     begin = np.insert(over, behind.searchsorted(starts), starts)
     end = np.insert(behind, behind.searchsorted(ends), ends)
     begin, end = begin[begin < end], end[begin < end]
-    causes = (*(IdleCause("sync", f) for f in analysis.findings), IdleCause("host"), IdleCause("input"))
+    causes: tuple[Finding | str, ...] = (*analysis.findings, "host", "input")
     for_input = 2 * _loading(analysis.trace).within(begin, end) > end - begin
     cause = np.append(finding, np.where(for_input, len(causes) - 1, len(causes) - 2))
     begin, end = np.append(behind, begin), np.append(over, end)

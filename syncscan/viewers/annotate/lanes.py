@@ -14,7 +14,6 @@ from syncscan.model.arrays import Int64
 from syncscan.model.duration import duration
 from syncscan.model.trace import Track
 from syncscan.report.printable import shown
-from syncscan.viewers.annotate.hues import hued
 from syncscan.viewers.annotate.idle import IdleTimes
 
 MAX_NAME, MAX_TEXT = 120, 1000
@@ -42,13 +41,8 @@ class Drawn(msgspec.Struct, frozen=True):
     color: str = ""
 
 
-class FlowArrow(msgspec.Struct, frozen=True):
-    """A flow from an added slice to a recorded one: times in ns; `to` is the track it ends on."""
-
-    name: str
-    ts: int
-    to_ts: int
-    to: Track
+Arrows = Mapping[int, tuple[int, Track]]
+"""Begin of an added slice that is a sync → begin and track of the launch that it delayed; times in ns."""
 
 
 class AddedLanes:
@@ -93,34 +87,34 @@ class AddedLanes:
         event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}
         return _encode(event).decode().split("\0")
 
-    def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[FlowArrow] = ()) -> Iterator[bytes]:
+    def row(
+        self, name: str, cat: str, slices: Iterable[Drawn], arrows: Mapping[int, tuple[int, Track]] = {}
+    ) -> Iterator[bytes]:
         """Yield one row, and further rows of the same name for slices that overlap; the slices may come in any order.
 
         TensorBoard refuses a slice without a category.
         """
         lanes = _lanes(sorted(slices, key=lambda s: (s.ts, -s.end)))
-        starts = sorted(arrows, key=lambda a: a.ts)
         for number, lane in enumerate(lanes):
             tid = next(self._free)
             yield from self._titles(name if not number else f"{name} ({number + 1})", tid)
             yield from (_encode(self._slice(s, cat, tid)) for s in lane)
-            yield from self._arrows(starts, lane, tid)
+            yield from self._arrows(arrows, lane, tid)
 
     def _titles(self, name: str, tid: int) -> Iterator[bytes]:
         self._order += 1
         yield _encode(self._label("thread_name", tid, name=self._row_name(name)))
         yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
 
-    def _arrows(self, arrows: list[FlowArrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
-        starting = {s.ts: s for s in lane}
-        for a in arrows:
-            at = starting.get(a.ts)
-            if at is None:
+    def _arrows(self, arrows: Arrows, lane: list[Drawn], tid: int) -> Iterator[bytes]:
+        for s in lane:
+            if s.ts not in arrows:
                 continue
-            flow = {"cat": "syncscan", "name": shown(a.name, MAX_NAME), "id": next(self._flows)}
-            leaves = min((at.ts + at.end) // 2, a.to_ts)
+            to_ts, to = arrows[s.ts]
+            flow = {"cat": "syncscan", "name": "delayed by a sync", "id": next(self._flows)}
+            leaves = min((s.ts + s.end) // 2, to_ts)
             yield _encode({"ph": "s", "pid": self.pid, "tid": tid, "ts": leaves / 1000, **flow})
-            there = {"pid": _number(a.to.pid), "tid": _number(a.to.tid), "ts": a.to_ts / 1000}
+            there = {"pid": _number(to.pid), "tid": _number(to.tid), "ts": to_ts / 1000}
             yield _encode({"ph": "f", "bp": "e", **there, **flow})
 
     def _row_name(self, name: str) -> str:
@@ -128,10 +122,8 @@ class AddedLanes:
         return f"/{name}" if self._perfetto else name
 
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
-        name = _name_row(s.name)
-        name = hued(name, s.color) if self._perfetto else name
         length = max(s.end - s.ts - self._shorter, 0)
-        event: dict[str, Any] = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
+        event: dict[str, Any] = {"ph": "X", "cat": cat, "name": _name_row(s.name), "pid": self.pid, "tid": tid}
         event["ts"], event["dur"] = s.ts / 1000, length / 1000
         if s.color:
             event["cname"] = s.color

@@ -17,8 +17,8 @@ from syncscan.report.front import front_of
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import FindingText, finding_texts
 from syncscan.report.units import duration, range_of, within
-from syncscan.viewers.annotate.idle import IdleCause, IdleTimes, idle_times
-from syncscan.viewers.annotate.lanes import AddedLanes, Drawn, FlowArrow
+from syncscan.viewers.annotate.idle import IdleTimes, idle_times
+from syncscan.viewers.annotate.lanes import AddedLanes, Arrows, Drawn
 
 _COLORS = {
     Severity.HIGH: "rail_animation",
@@ -53,7 +53,7 @@ def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
     return [s for s in slices if around is None or around.touches(s.ts, s.end)]
 
 
-def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowArrow]]]:
+def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], Arrows]]:
     """Yield each waiting host thread's row name, its sync points, and arrows to the launches they delayed."""
     t = analysis.trace
     by_track: dict[int, list[tuple[FindingText, SyncPoint]]] = {}
@@ -65,7 +65,7 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowA
         own = by_track[track]
         name = "findings" if len(by_track) == 1 else f"findings, {own[0][1].where.thread or t.tracks[track].tid}"
         begins = _begins(t, launches, track)
-        arrows = [a for _, o in own if (a := _arrow(t, o, begins))]
+        arrows = {o.ts: (ts, t.tracks[track]) for _, o in own if (ts := _delayed(o, begins)) is not None}
         yield name, [_finding_slice(finding, o) for finding, o in own], arrows
 
 
@@ -141,14 +141,10 @@ def _begins(t: Trace, launches: Int64, track: int) -> Int64:
     return begins
 
 
-def _arrow(t: Trace, o: SyncPoint, launches: Int64) -> FlowArrow | None:
-    """Return an arrow from a sync point that waited to its thread's next launch; None without a wait or a launch."""
-    if not (o.wait_ns or o.bubble_ns):
-        return None
+def _delayed(o: SyncPoint, launches: Int64) -> int | None:
+    """Return when its thread launched next after a sync point that waited; None without a wait or a launch."""
     k = int(launches.searchsorted(o.end))
-    if k == len(launches):
-        return None
-    return FlowArrow("delayed by a sync", o.ts, launches.item(k), t.tracks[o.track])
+    return launches.item(k) if (o.wait_ns or o.bubble_ns) and k < len(launches) else None
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:
@@ -167,16 +163,13 @@ def _within(idle: IdleTimes, around: Interval | None) -> IdleTimes:
     return IdleTimes(idle.begin[touched], idle.end[touched], idle.cause[touched], idle.causes)
 
 
-def _idle_kind(cause: IdleCause) -> Drawn:
-    name, args = f"idle: {cause.kind}", {"cause": _CAUSES[cause.kind]}
-    if cause.finding:
-        name += f" · {cause.finding.rule}"
-        args |= {
-            "title": cause.finding.title,
-            "fix": cause.finding.fix,
-            "finding": cause.finding.id,
-        }
-    return Drawn(0, 0, name, args, _IDLE_COLORS[cause.kind])
+def _idle_kind(cause: Finding | str) -> Drawn:
+    kind = cause if isinstance(cause, str) else "sync"
+    name, args = f"idle: {kind}", {"cause": _CAUSES[kind]}
+    if isinstance(cause, Finding):
+        name += f" · {cause.rule}"
+        args |= {"title": cause.title, "fix": cause.fix, "finding": cause.id}
+    return Drawn(0, 0, name, args, _IDLE_COLORS[kind])
 
 
 _CAUSES = {

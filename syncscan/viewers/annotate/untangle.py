@@ -17,21 +17,13 @@ from typing import Any
 import msgspec
 
 from syncscan.model.json_text import strict_text
+from syncscan.viewers.annotate.around import RecordedEvent, decode
 
 _FIRST_TID = 4_300_000
 """First row id: above what Linux gives a thread, and above the rows that syncscan adds."""
 
 
-class _Slice(msgspec.Struct):
-    ph: Any = ""
-    pid: Any = None
-    tid: Any = None
-    ts: Any = 0
-    dur: Any = 0
-
-
-_slices = msgspec.json.Decoder(list[_Slice]).decode
-_slice = msgspec.json.Decoder(_Slice).decode
+_slices = msgspec.json.Decoder(list[RecordedEvent]).decode
 _texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 Row = tuple[Any, Any]
@@ -64,7 +56,7 @@ def _rows(pieces: Iterable[bytes]) -> dict[Row, list[SliceTimes]]:
     return rows
 
 
-def _decode(piece: bytes) -> list[_Slice]:
+def _decode(piece: bytes) -> list[RecordedEvent]:
     """Decode the events of a piece; those with numbers that msgspec rejects have no times and stay where they are."""
     try:
         return _slices(b"[" + piece + b"]")
@@ -72,18 +64,18 @@ def _decode(piece: bytes) -> list[_Slice]:
         return [_decode_alone(text) for text in _texts(b"[" + piece + b"]")]
 
 
-def _decode_alone(text: msgspec.Raw) -> _Slice:
+def _decode_alone(text: msgspec.Raw) -> RecordedEvent:
     try:
-        return _slice(text)
+        return decode(text)
     except msgspec.MsgspecError:
-        return _Slice()
+        return RecordedEvent()
 
 
-def _has_row(s: _Slice) -> bool:
+def _has_row(s: RecordedEvent) -> bool:
     return isinstance(s.pid, int | str | None) and isinstance(s.tid, int | str | None)
 
 
-def _times(s: _Slice, place: int) -> SliceTimes | None:
+def _times(s: RecordedEvent, place: int) -> SliceTimes | None:
     try:
         start, length = round(float(s.ts) * 1000), round(float(s.dur) * 1000)
     except (TypeError, ValueError, OverflowError):
