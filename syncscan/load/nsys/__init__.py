@@ -102,7 +102,7 @@ class _ExportReader:
                 f"{name} has no calls of CUDA, no device work and no NVTX ranges.",
                 "Record with nsys profile -t cuda,nvtx, and end the program normally.",
             )
-        lines = add_frames(self._database, columns, self._activities.chains)
+        lines = add_frames(self._database, columns, self._activities)
         unlinked = ranges.without(columns.finish(), self._ranges.libraries)
         if damaged:
             columns.damage.notes.append(UNFINISHED)

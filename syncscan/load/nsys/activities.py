@@ -1,13 +1,15 @@
 """Read what Nsight Systems recorded but ranges: calls, device work, synchronizations and the profiler's own work.
 
 Names become those that torch.profiler gives the same things (libkineto/src/cupti_strings.cpp), since the rules know
-these. Call chains of calls (`--cudabacktrace` with `--python-backtrace=cuda`) become Python frames.
+these. Call chains of calls (`--cudabacktrace`) and Python stacks (`--python-backtrace=cuda`, `--python-sampling`)
+become Python frames.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,15 @@ _OVERHEADS = {
     8: "Command Buffer Full",
 }
 """ENUM_CUPTI_OVERHEAD_TYPE."""
+_IS_STACK = "eventType = 34 AND binaryData IS NOT NULL AND start IS NOT NULL"
+_STACKS = f"SELECT globalTid, CAST(start AS INTEGER), CAST(binaryData AS BLOB) FROM NVTX_EVENTS WHERE {_IS_STACK}"
+"""Marks with the Python stacks of `--python-backtrace=cuda` and `--python-sampling`, which NVIDIA doesn't document. Two
+users' programs read their payload so: 32 bytes of NVTX, 8 bytes, the thread's state, the number of frames, frames."""
+_STACK_HEADER = 48
+_FRAME = np.dtype([("function", "<i8"), ("file", "<i8"), ("line", "<u4"), ("unused", "<u4")])
+"""A frame, the innermost first; function and file are ids of texts."""
+_ONE_OP_NS = 20_000
+"""How long after a copy the wait of the same op begins at the latest."""
 _LONGEST_NS = 1 << 60
 """Larger times (36 years) are invalid."""
 
@@ -59,7 +70,7 @@ class Activities:
         self._queries: list[Int64] = []
         """Launch numbers of calls that only ask."""
         self._spans: list[Int64] = []
-        """Thread, begin and end of each call, portion by portion, if calls of the OS were recorded too."""
+        """Thread, begin and end of each call, portion by portion, if they are asked for."""
         self.chains: list[tuple[Int32, Int64, Int64, Int64]] = []
         """Track, begin, end and call chain of each call that has one, portion by portion."""
 
@@ -86,7 +97,7 @@ class Activities:
                 np.where(kind == _OF_DRIVER, Category.DRIVER, Category.RUNTIME).astype(np.int8),
                 {"ts": ts, "dur": dur, "track": track, "name": called.astype(np.int32), "correlation": launch},
             )
-            if OS_TABLE in self._database.tables:
+            if self._has_stacks or OS_TABLE in self._database.tables:
                 self._spans.append(np.array([thread, ts, ts + dur]))
             has_chain = chain > 0
             if has_chain.any():
@@ -94,17 +105,46 @@ class Activities:
 
     def _read_os_calls(self) -> None:
         """Read the outermost calls of the OS on threads that call CUDA, but those that overlap a call of it."""
-        calls: Int64 = np.concatenate([np.zeros((3, 0), np.int64), *self._spans], axis=1)
-        calls = calls[:, np.argsort(calls[1], kind="stable")]
-        in_calls = {one: Cover(*union(*calls[1:, rows])) for one, rows in grouped(calls[0])}
         for portion in self._portions(OS_TABLE, ["globalTid", "nameId", "nestingLevel"]):
             apart = np.zeros(len(portion[0]), np.bool_)
             for one, rows in grouped(portion[2]):
                 ts, dur = portion[0][rows], portion[1][rows]
-                apart[rows] = one in in_calls and in_calls[one].within(ts, ts + dur) == 0
+                apart[rows] = one in self._in_calls and self._in_calls[one].within(ts, ts + dur) == 0
             ts, dur, thread, name, _ = (column[apart & (portion[4] <= 0)] for column in portion)
             names, track = self._calls.of(name)[0].astype(np.int32), self._processes.threads(thread)
             self._add(Category.OS_CALL, {"ts": ts, "dur": dur, "track": track, "name": names})
+
+    @cached_property
+    def _has_stacks(self) -> bool:
+        there = {"globalTid", "eventType", "binaryData"} <= self._database.columns_of("NVTX_EVENTS")
+        return there and self._database.begins_with("NVTX_EVENTS", _IS_STACK)
+
+    @cached_property
+    def _in_calls(self) -> dict[int, Cover]:
+        """When each thread was in a call."""
+        calls: Int64 = np.concatenate([np.zeros((3, 0), np.int64), *self._spans], axis=1)
+        calls = calls[:, np.argsort(calls[1], kind="stable")]
+        return {one: Cover(*union(*calls[1:, rows])) for one, rows in grouped(calls[0])}
+
+    def read_stacks(self) -> dict[int, list[str]]:
+        """Return the Python stacks taken in calls by a negative number, and add these calls to `chains`.
+
+        A stack tells of the call just before that, too: an op that waits copies first.
+        """
+        numbers: dict[bytes, int] = {}
+        for block in self._database.rows(_STACKS) if self._has_stacks else ():
+            for thread, at, stored in block:
+                if thread not in self._in_calls:
+                    continue
+                starts, ends = self._in_calls[thread].starts, self._in_calls[thread].ends
+                call = int(starts.searchsorted(at, side="right")) - 1
+                if call < 0 or ends[call] < at:
+                    continue
+                first = call - int(call > 0 and starts[call] - ends[call - 1] < _ONE_OP_NS)
+                number = np.array([numbers.setdefault(stored[_STACK_HEADER:], NONE - 1 - len(numbers))])
+                track = self._processes.threads(np.array([thread]))
+                self.chains.append((track, starts[first : first + 1], ends[call : call + 1], number))
+        return {number: list(_stack(self._database, frames)) for frames, number in numbers.items()}
 
     def _named_calls(self, ids: Int64, _: Int64) -> Any:
         """Return the numbers of the names with these ids, and which only ask if an event or a stream is done."""
@@ -246,15 +286,15 @@ _PLACE = re.compile(r"(?P<file>[^\n]{1,4096}\.pyx?)[:(](?P<line>\d{1,9})\)?")
 _IN_SYMBOL = re.compile(r"(?P<function>[^\n]{1,1000}?) ?[@(\[](?P<place>[^\n]+\.pyx?[:(]\d{1,9}\)?)[)\]]?")
 
 
-def add_frames(database: Database, columns: Columns, calls: Iterable[tuple[Int32, Int64, Int64, Int64]]) -> bool:
-    """Add the frames around the calls (track, begin, end and chain of each); return whether there were any.
+def add_frames(database: Database, columns: Columns, activities: Activities) -> bool:
+    """Add the frames around the calls with a stack; return whether there were any.
 
     A frame lasts as long as the call, and 1 ns more on each side for each frame inside it, so that they nest.
     """
-    chains = _python_frames(database)
+    chains = _python_frames(database) or activities.read_stacks()
     numbers: dict[str, int] = {}
     added = False
-    for track, begin, end, chain in calls if chains else ():
+    for track, begin, end, chain in activities.chains if chains else ():
         rows = [
             (t, b - depth, e - b + 2 * depth, numbers.setdefault(frame, columns.name(frame)))
             for t, b, e, c in zip(track.tolist(), begin.tolist(), end.tolist(), chain.tolist(), strict=True)
@@ -278,6 +318,17 @@ def _python_frames(database: Database) -> dict[int, list[str]]:
             if frame := _frame(texts.get(symbol, ""), texts.get(module, "")):
                 chains.setdefault(chain, []).append(frame)
     return chains
+
+
+def _stack(database: Database, payload: bytes) -> Iterator[str]:
+    """Yield a stack's Python frames, the innermost first; none of a payload that is something else."""
+    if not payload or len(payload) % _FRAME.itemsize:
+        return
+    frames = np.frombuffer(payload, _FRAME)
+    texts = database.texts({*frames["function"].tolist(), *frames["file"].tolist()})
+    for function, of_file, line, _ in frames.tolist():
+        if (file := text(texts.get(of_file))).endswith((".py", ".pyx")):
+            yield f"{file}({line}): {text(texts.get(function))}"
 
 
 def _frame(symbol: str, module: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,13 @@ class Export:
         times = {"start": round(at * 1e3), "end": round((at + lasts) * 1e3)}
         thread = {"globalTid": 10 << 24 | tid, "callchainId": None}
         self.row("OSRT_API", **times, **thread, nameId=self.string(name), nestingLevel=level)
+
+    def stack(self, at: float, *frames: tuple[str, str, int]) -> None:
+        """A Python stack, as a mark's payload: function, file and line of each frame, innermost first."""
+        payload = struct.pack("<IIIIQQQII", 2, 0, 1, 0, 16, 0, 1, 2, len(frames))
+        payload += b"".join(struct.pack("<QQQ", self.string(name), self.string(file), n) for name, file, n in frames)
+        thread = 10 << 24 | 10
+        self.row("NVTX_EVENTS", start=round(at * 1e3), eventType=34, globalTid=thread, domainId=2, binaryData=payload)
 
     def item(self, at: float, waits: float = 300, pid: int = 10) -> None:
         """A kernel, and `aten::item`, which copies its result back and waits, `waits` + 50 µs after it began."""

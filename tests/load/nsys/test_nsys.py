@@ -250,6 +250,29 @@ def test_python_frames_of_call_chains_give_lines(tmp_path: Path) -> None:
     assert (finding.source.file, finding.source.line, finding.source.function) == ("/w/train.py", 12, "train")
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_python_stacks_taken_in_a_call_give_its_line(tmp_path: Path, inside: bool) -> None:
+    """The copy of the same op is waited for in the next call. Elsewhere a sample tells of no call."""
+    export = steps()
+    frames = [("item", "site-packages/torch/_tensor.py", 40), ("train", "/w/train.py", 12), ("<module>", "<string>", 1)]
+    for at in range(0, 4000, 1000):
+        export.stack(at + (300 if inside else 500), *frames)
+    (finding,) = analyze(export.save(tmp_path / "report.sqlite")).findings
+    place = finding.source and (finding.source.file, finding.source.line, finding.source.function)
+    assert place == (("/w/train.py", 12, "train") if inside else None)
+
+
+def test_other_marks_are_no_stacks(tmp_path: Path) -> None:
+    """A payload of another size, texts that are missing, and a number too large for SQLite."""
+    export = steps()
+    export.stack(300, ("f", "file.py", 1 << 40))
+    export.stack(1300)
+    export.stack(2300, *[("g", "file.pyx", 1 << 63)] * 2)
+    for row, payload in zip(export.tables["NVTX_EVENTS"][-3:], (b"\xff" * 96, b"short", b"\xff" * 47), strict=True):
+        row["binaryData"] = payload
+    assert len(read(export, tmp_path).frames) == 0
+
+
 def with_os_calls() -> Export:
     """Before the op, in its sync, in the op beside that, and in a helper thread."""
     export = steps()
