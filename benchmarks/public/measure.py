@@ -122,7 +122,7 @@ def advised(analysis: Mapping[str, Any], patches: Mapping[str, str]) -> dict[str
     return {
         "device": ", ".join(analysis["trace"]["devices"]),
         "step_ms": round(base / 1e3, 3),
-        "said": step["advice"][0] if step["advice"] else step["summary"],
+        "said": next((text for text in step["advice"] if text.startswith("1. ")), step["summary"]),
         "patch": patches[kind],
         "followed": kind == first,
         "projected": [round(us / base, 4) for us in gains[kind]] if kind in gains else None,

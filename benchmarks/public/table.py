@@ -72,7 +72,11 @@ def row(line: Line) -> tuple[str, ...]:
 
 
 def row_of_ten(line: Line) -> tuple[str, ...]:
-    return line["label"], f"{advice(line).partition(';')[0]}: {projected(line)}", f"{measured(line)} ({verdict(line)})"
+    return (
+        line["label"],
+        f"{advice(line).partition(';')[0].rstrip('.')}: {projected(line)}",
+        f"{measured(line)} ({verdict(line)})",
+    )
 
 
 def ten(lines: list[Line]) -> list[Line]:

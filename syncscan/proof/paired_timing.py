@@ -137,8 +137,10 @@ class PairedTiming:
                 self.stopped = self._over()
 
     def _over(self) -> str:
-        wanted = self._outlook()
-        return f"the limit of {self._options.limit_s:g} s leaves no time for another pair{wanted and '; ' + wanted}"
+        limit, wanted = f"the limit of {self._options.limit_s:g} s", self._outlook()
+        if not self.pairs:
+            return f"{limit} came before the first pair ended: give them more time with --limit"
+        return f"{limit} leaves no time for another pair{wanted and '; ' + wanted}"
 
     def _outlook(self) -> str:
         """Return how long ±2 % takes, by the pairs so far; empty for none, or where that is reached."""

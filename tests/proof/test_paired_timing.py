@@ -171,6 +171,17 @@ def test_too_short_a_limit_tells_no_gain() -> None:
     assert (proof.gain, proof.verdict, proof.result.same) == (None, ProofVerdict.UNKNOWN, Same.YES)
 
 
+def test_a_limit_within_the_first_pair_says_what_to_do() -> None:
+    """As with a server that takes half a minute to start."""
+
+    def out_of_time(side: Side, turn: int) -> float:
+        raise TimeoutError
+
+    proof = measured(Fakes(out_of_time), NAMES, ProofOptions(limit_s=60.0))  # type: ignore[arg-type]
+    assert proof.pairs == ()
+    assert proof.stopped == "the limit of 60 s came before the first pair ended: give them more time with --limit"
+
+
 def test_two_that_can_not_run_at_a_time_run_one_after_the_other() -> None:
     """As where the device has memory for one; a note says so."""
     world = Fakes(steady(10_000.0, 7_000.0), at_a_time=1)
