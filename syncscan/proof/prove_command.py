@@ -155,13 +155,9 @@ def _deliver(proof: Proof, form: str, output: str | None, force: bool, picture: 
     """Write the report, and exit with the verdict."""
     from syncscan.proof import outcome
     from syncscan.proof import report as proof_report
-    from syncscan.report import page
 
-    report = proof_report.blocks(proof, picture)
-    if form == "json":
-        text = outcome.render(proof)
-    else:
-        text = page.drawn(report, "syncscan prove") if form == "html" else drawn(report, form, output)
+    is_json = form == "json"
+    text = outcome.render(proof) if is_json else drawn(proof_report.blocks(proof, picture), form, output)
     deliver(text, output, force)
     sys.exit(0 if proof.proven else 1)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 from syncscan.facts.period import phases_of
 from syncscan.model.analysis import Analysis
@@ -13,6 +14,7 @@ from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
 from syncscan.report import compile_breaks, host, kernels, phrases, program_run, source, states, story
 from syncscan.report.blocks import (
+    Bar,
     Block,
     Code,
     Fold,
@@ -43,8 +45,6 @@ MAX_ROWS = 50
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
 TITLE = "Why each one costs time, what to do instead, and when to leave it"
-BAR = 60
-"""Characters of the bar that shows the run's parts."""
 _SURE = {"yes": "Yes", "partly": "Partly", "no": "No"}
 
 
@@ -75,14 +75,16 @@ def behind_it(analysis: Analysis) -> Iterator[Block]:
     yield from about(analysis)
 
 
-def first_screen(front: Front, verbose: bool = False) -> Iterator[Block]:
+def first_screen(front: Front, verbose: bool = False, opens: Sequence[Mapping[str, Any]] = ()) -> Iterator[Block]:
+    """Yield the first screen; `opens` says for each change what a page opens by it."""
+    limit, colon, why = front.verdict.partition(":")
     yield Sentence(_header(front), "dim")
     yield Sentence("")
-    yield Heading(front.verdict, 1)
+    yield Heading((limit + colon, why), 1)
     yield Sentence(front.together)
     yield Sentence("")
     if front.changes:
-        yield Items(tuple(changes(front.changes)))
+        yield Items(tuple(changes(front.changes, opens)))
         yield Sentence("")
     most = front.most
     yield facts(
@@ -106,17 +108,17 @@ def _header(front: Front) -> str:
     return " · ".join(part for part in (front.name, front.device, front.step and f"step {front.step}", busy) if part)
 
 
-def changes(listed: Sequence[ListedChange]) -> Iterator[Item]:
+def changes(listed: Sequence[ListedChange], opens: Sequence[Mapping[str, Any]] = ()) -> Iterator[Item]:
     """Yield a change as two lines: gain, step and place; then what to do. Gains and arrows stand below one another."""
     amounts = max(len(change.amount) for change in listed)
     arrow = max(change.becomes.find("→") for change in listed)
-    for number, change in enumerate(listed, 1):
+    for number, (change, opened) in enumerate(itertools.zip_longest(listed, opens), 1):
         becomes = f"  {' ' * (arrow - change.becomes.find('→'))}{change.becomes}" if change.becomes else ""
         line, comma, about = change.place.partition(", ")
         where = (code(line), f"{comma}{about}") if change.is_at_line else (change.place,)
         words = (strong(change.amount.rjust(amounts)), f"{becomes}  ", *where)
         below: list[Words] = [change.do, *([Span(f"  {change.below}", "dim")] if change.below else [])]
-        yield Item(words, tuple(below), Span(f"{number}."))
+        yield Item(words, tuple(below), Span(f"{number}."), opened)
 
 
 def _hottest(most: Hottest) -> Words | Stacked:
@@ -125,13 +127,7 @@ def _hottest(most: Hottest) -> Words | Stacked:
 
 
 def _of_run(run: RunBar) -> Words | Stacked:
-    return Stacked((bar(run), run.sentence)) if run.parts else run.sentence
-
-
-def bar(run: RunBar) -> Span:
-    """Return the run's parts as a bar of characters, the steps first."""
-    shades = zip(itertools.cycle("█▒░▓"), run.parts, strict=False)
-    return Span("".join(shade * round(BAR * share) for shade, (_, share) in shades), "dim")
+    return Stacked((Bar(run.parts), run.sentence)) if run.parts else run.sentence
 
 
 def about(analysis: Analysis) -> Iterator[Block]:

@@ -5,9 +5,10 @@ Strings in blocks are as recorded: each writer makes them safe for its own mediu
 
 from __future__ import annotations
 
+import itertools
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ Look = Literal["", "strong", "dim", "code", "place", "command", "good", "warn", 
 
 LITERAL = ("code", "place", "command")
 """Looks of text that isn't prose."""
+BAR = 60
+"""Characters of a bar, where it isn't drawn."""
 
 
 class Span(Struct, frozen=True):
@@ -24,7 +27,13 @@ class Span(Struct, frozen=True):
     look: Look = ""
 
 
-Words = str | Span | Sequence[str | Span]
+class Bar(Struct, frozen=True):
+    """A line that shows the parts of a whole: each with its name, which only a page can show, and its share."""
+
+    parts: tuple[tuple[str, float], ...]
+
+
+Words = str | Span | Bar | Sequence[str | Span]
 """Text on one line, whose pieces may look different."""
 
 
@@ -54,6 +63,8 @@ class Item(Struct, frozen=True):
     below: tuple[Words, ...] = ()
     mark: Span | None = None
     """Number or sign in front of it."""
+    opens: Mapping[str, Any] | None = None
+    """Names and values by which a page's script finds what it opens."""
 
 
 class Items(Struct, frozen=True):
@@ -108,6 +119,9 @@ Block = Heading | Sentence | Items | Grid | Code | Figure | Fold
 
 
 def pieces(words: Words) -> tuple[Span, ...]:
+    if isinstance(words, Bar):
+        shades = zip(itertools.cycle("█▒░▓"), words.parts, strict=False)
+        return (Span("".join(shade * round(BAR * share) for shade, (_, share) in shades), "dim"),)
     parts = (words,) if isinstance(words, str | Span) else words
     return tuple(Span(part) if isinstance(part, str) else part for part in parts)
 

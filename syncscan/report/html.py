@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import ntpath
 import posixpath
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,6 +22,8 @@ from syncscan.model.habit import Basis
 from syncscan.model.projection import Remedy
 from syncscan.model.step import Bound
 from syncscan.report import host, step_picture, svg, tabs
+from syncscan.report.analysis_report import first_screen
+from syncscan.report.blocks import Block, Grid, GridColumn, Span, Stacked
 from syncscan.report.front import Front, front_of, input_share
 from syncscan.report.front_changes import LEAST, ListedChange
 from syncscan.report.page import asset, markup, template
@@ -35,8 +36,6 @@ from syncscan.report.units import duration, times, within
 from syncscan.version import __version__
 
 MAX_FINDINGS = 300
-HUES = 6
-"""Phases of the run with a color of their own."""
 _SCRIPTS = (
     "columns.js",
     "view.js",
@@ -66,6 +65,7 @@ def render(analysis: Analysis) -> str:
     habits = {text.of.id: number for number, text in enumerate(shown_habits)}
     picture, icicle = step_picture.of(analysis, first), host.picture(analysis.host_time)
     without = _without(lanes)
+    header, *screen = first_screen(first, True, [_opens(change, analysis, habits, without) for change in first.changes])
     shown_tabs = list(tabs.tabs_of(analysis, texts, bool(lanes["groups"]), icicle is not None))
     data = {
         **lanes,
@@ -76,19 +76,10 @@ def render(analysis: Analysis) -> str:
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
-        facts=list(filter(None, (shown(first.device, 80), _steps(analysis)))),
-        lead=_lead(first),
-        why=_why(first),
-        front=first,
-        sure=shown(first.why_sure[:1].lower() + first.why_sure[1:], 300),
-        next=shown(shlex.join(first.next), 400),
-        changes=[_change(change, first, analysis, habits, without) for change in first.changes],
-        notes=[shown(text, 300) for text in _notes(first)],
-        picture=svg.in_page(picture) if picture else "",
-        picture_title=picture.title if picture else "",
+        header=markup([header]),
+        screen=markup(screen),
+        picture=markup(_beside(analysis, first, picture)),
         after=msgspec.json.encode(_toggled(analysis, first)).decode() if picture else "",
-        numbers=list(_numbers(analysis, first, picture)),
-        run=_run(first),
         tabs=shown_tabs,
         tree=icicle is not None,
         opened=_opened(analysis, first, [tab.id for tab in shown_tabs]),
@@ -110,47 +101,28 @@ def render(analysis: Analysis) -> str:
 # the first screen
 
 
-def _steps(analysis: Analysis) -> str:
-    count = analysis.step.count
-    return f"{count} step{'s' * (count != 1)} recorded" if analysis.trace.steps else "no steps marked"
-
-
-def _lead(first: Front) -> str:
-    return f"{first.verdict.partition(': ')[0].removesuffix('.')}."
-
-
-def _why(first: Front) -> str:
-    """Return what the verdict says behind its colon, and what the changes gain together."""
-    reason = first.verdict.partition(": ")[2]
-    return shown(" ".join(filter(None, (f"{reason[:1].upper()}{reason[1:]}", first.together))), 400)
-
-
-def _change(
-    change: ListedChange, first: Front, analysis: Analysis, habits: dict[str, int], without: dict[tuple[int, ...], int]
+def _opens(
+    change: ListedChange, analysis: Analysis, habits: dict[str, int], without: dict[tuple[int, ...], int]
 ) -> dict[str, Any]:
+    """Return the finding or habit whose card a change opens, and the projected step without it; empty for none."""
     numbers = [n for n, f in enumerate(analysis.findings) if f.id in change.findings]
     return {
-        "amount": change.amount,
-        "place": shown(change.place, 120),
-        "is_line": change.is_at_line,
-        "becomes": shown(change.becomes, 200),
-        "do": shown(change.do, 200),
-        "below": shown(change.below, 200),
-        "finding": next((n for n in numbers if n < MAX_FINDINGS), None),
-        "habit": habits.get(change.habit),
-        "without": without.get(tuple(sorted(numbers))),
+        "without": without.get(tuple(sorted(numbers)), ""),
+        "finding": next((n for n in numbers if n < MAX_FINDINGS), ""),
+        "habit": habits.get(change.habit, ""),
     }
 
 
-def _notes(first: Front) -> Iterator[str]:
-    """Yield what stands below the changes: the hottest line, what a compile comes to, the limit after them."""
-    if first.most:
-        yield f"Most: {first.most.in_words}"
-    if first.if_compiled:
-        yield f"If {first.if_compiled}"
-    if first.then:
-        yield f"Then: {first.then}"
-    yield from filter(None, (first.races, first.hidden))
+def _beside(analysis: Analysis, first: Front, picture: StepPicture | None) -> Iterator[Block]:
+    """Yield what stands beside the first screen's document: the step, and its numbers, each with a note."""
+    if picture:
+        yield svg.figure(picture, picture.title)
+    if numbers := list(_numbers(analysis, first, picture)):
+        cells = (
+            Stacked((Span(value, "info" if projected else "strong"), Span(note, "dim")))
+            for _, value, note, projected in numbers
+        )
+        yield Grid(tuple(GridColumn(name) for name, *_ in numbers), (tuple(cells),))
 
 
 def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> Iterator[tuple[str, str, str, bool]]:
@@ -195,18 +167,6 @@ def _of_bound(analysis: Analysis, first: Front) -> Iterator[tuple[str, str, str,
         yield "collectives", duration(step.communication_us), "nothing beside them", False
     elif counted:
         yield "launches", f"{counted.launches_per_step:,.0f}", "per step", False
-
-
-def _run(first: Front) -> dict[str, Any] | None:
-    if first.run is None:
-        return None
-    at, cells = 0.0, []
-    for number, (name, share) in enumerate(first.run.parts):
-        look = "work" if not number else f"own{number - 1}" if number <= HUES else "own-rest"
-        width = round(100 * share, 1)
-        cells.append({"look": look, "x": round(at, 1), "width": width, "label": f"{shown(name, 60)} {share:.0%}"})
-        at += width
-    return {"cells": cells, "sentence": shown(first.run.sentence, 400)}
 
 
 _After = dict[int, tuple[float, float, float, str]]

@@ -15,7 +15,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
-from syncscan.report.blocks import Block, Figure, Heading, lines_of, pieces
+from syncscan.report.blocks import Bar, Block, Figure, Heading, Span, lines_of, pieces
 from syncscan.report.printable import printable_code, shown
 from syncscan.report.units import duration
 from syncscan.version import __version__
@@ -61,7 +61,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters |= {"duration": duration, "prose": prose, "integrity": _integrity}
+    env.filters |= {"duration": duration, "integrity": _integrity}
     return env
 
 
@@ -90,12 +90,19 @@ def markup(blocks: Iterable[Block], most: int = MAX_ROWS) -> Markup:
     """Return blocks as a part of a page, with at most so many rows of a table."""
     text = template("blocks.html.j2").render(
         blocks=list(blocks),
-        pieces=lambda words: [(shown(piece.text, LONGEST), piece.look) for piece in pieces(words)],
+        pieces=lambda words: [(_text(piece), piece.look) for piece in pieces(words) if piece.text],
+        is_bar=lambda words: isinstance(words, Bar),
+        named=lambda name, share: f"{shown(name, 60)} {share:.0%}",
         lines=lines_of,
         code=printable_code,
         most=most,
     )
     return Markup(text)
+
+
+def _text(piece: Span) -> str:
+    text = shown(piece.text, LONGEST)
+    return text if piece.look else prose(text)
 
 
 def _sections(blocks: Iterable[Block]) -> list[list[Block]]:

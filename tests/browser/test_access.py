@@ -72,7 +72,7 @@ def test_the_tree_that_a_screen_reader_walks(show: Callable[..., Report]) -> Non
     """Headings in their order, tabs with their panels, what is chosen is current, by keys alone."""
     report = show(everything())
     headings = [h.inner_text() for h in report.page.locator("h1:visible, h2:visible").all()]
-    assert headings[:2] == ["The host is the limit.", "What to change"]
+    assert headings[:2] == ["The host is the limit: one line takes 35% of the step.", "One step, without the profiler"]
     tabs = report.page.get_by_role("tab").all()
     panels = [report.page.locator(f"#{tab.get_attribute('aria-controls')}") for tab in tabs]
     assert [panel.get_attribute("role") for panel in panels] == ["tabpanel"] * len(tabs)

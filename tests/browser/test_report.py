@@ -169,7 +169,7 @@ def test_on_paper_stand_the_first_screen_and_the_details_of_all_tabs(show: Calla
     report.page.get_by_label("Find in the findings").fill("nonzero waits")
     report.page.emulate_media(media="print")
     assert all(detail.is_visible() for detail in report.page.locator(".detail").all())
-    for part in ("h1", ".changes .do", "#f0 table", "#h0 table", "#panel-about"):
+    for part in ("h1", ".change p", "#f0 table", "#h0 table", "#panel-about"):
         assert report.page.locator(part).first.is_visible()
     controls = report.page.locator("button:not(.pick), input, select, canvas")
     assert [c.is_visible() for c in controls.all()] == [False] * controls.count()

@@ -57,7 +57,7 @@ def test_the_page_opens_on_two_lanes_with_the_worst_sync_selected(show: Callable
 def test_a_click_on_a_change_opens_its_drawer(show: Callable[..., Report]) -> None:
     """With the four numbers of its finding; from there one gets to the timeline; Esc closes, then lets go."""
     report = show(scattered(), height=700)
-    report.page.locator("#r0 .do").click()
+    report.page.locator("#r0 p").click()
     number = report.js("document.querySelector('#r0').dataset.finding")
     assert title(report) == report.page.locator(f"#f{number} .pick").text_content()
     text = report.page.locator("#drawer").inner_text()

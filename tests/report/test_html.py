@@ -137,15 +137,16 @@ def test_a_name_of_ten_thousand_characters_is_shortened():
 def test_the_top_says_verdict_and_what_to_do():
     """Verdict, why, the first change with its finding, how sure that is, and the next command."""
     analysis = step()
-    first, page = front_of(analysis), Page(html.render(analysis))
-    assert page.inside["verdict"] == "Syncs are the limit."
-    assert page.inside["todo"] == "What to change"
+    first, document = front_of(analysis), html.render(analysis)
+    page = Page(document)
     assert ("data-finding", "0") in page.attributes
-    assert page.inside["next"] == shlex.join(first.next)
-    text = " ".join(page.text)
-    for part in (first.together, first.changes[0].place, first.changes[0].becomes, first.changes[0].amount):
+    assert f'<code class="command"><bdi>{shlex.join(first.next)}</bdi></code>' in document
+    text = "".join(page.text)
+    assert first.verdict.startswith("Syncs are the limit: ")
+    for part in (first.verdict, first.together, first.changes[0].becomes, first.changes[0].amount):
         assert part in text
-    assert f"{first.sure}: {first.why_sure[:1].lower()}{first.why_sure[1:]}" in text
+    assert first.changes[0].place in text
+    assert f"{first.sure.title()}: {first.why_sure[:1].lower()}{first.why_sure[1:]}" in text
 
 
 def test_each_change_leads_to_its_finding_or_to_its_habit():
@@ -206,7 +207,7 @@ def test_without_a_projection_nothing_is_promised():
     )
     document = html.render(bare)
     assert 'class="sp-bar"' not in document
-    assert 'class="projected"' not in document
+    assert 'class="info"' not in document
     assert '"without":[]' in document
 
 

@@ -19,8 +19,11 @@ from tests.recordings import RECORDINGS, analyzed, large, name, rendered
 
 LEAST = 0.01
 """Savings below this part of a step are said to be `less than 1%`."""
-_TILE = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)(?:<small>([^<]*)</small>)?</dd>")
-_CHANGE = re.compile(r'<strong class="gain">([^<]*)</strong>.*?(?:<p class="becomes">([^<]*)</p>|<p class="do">)', re.S)
+_LABEL, _FIGURE = (
+    re.compile(r'<th scope="col">([^<]*)</th>'),
+    re.compile(r'<td><bdi class="(?:strong|info)">([^<]*)</bdi>'),
+)
+_CHANGE = re.compile(r'<li class="item change".*?<bdi class="strong">([^<]*)</bdi><div><button[^>]*><bdi>([^<]*)</bdi>')
 _NUMBERS = re.compile(r'<dl class="numbers">(.*?)</dl>', re.S)
 _NUMBER = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>")
 
@@ -31,10 +34,10 @@ class Page:
     def __init__(self, recording: Path) -> None:
         self.analysis = analyzed(recording)
         text = re.sub(r"<(script|style)\b.*?</\1>", "", rendered(recording, "html"), flags=re.S)
-        tiles = text.partition('<dl class="tiles">')[2].partition("</dl>")[0]
+        beside = text.partition('<div id="picture"')[2].partition("</section>")[0]
         self.text = html.unescape(re.sub(r"<[^>]*>", "", text))
-        self.tiles = {label: (html.unescape(value), html.unescape(note)) for label, value, note in _TILE.findall(tiles)}
-        self.changes = [tuple(map(html.unescape, each)) for each in _CHANGE.findall(text)]
+        self.figures = dict(zip(_LABEL.findall(beside), map(html.unescape, _FIGURE.findall(beside)), strict=True))
+        self.changes = [tuple(html.unescape(part).strip() for part in each) for each in _CHANGE.findall(text)]
         self.values = re.findall(r'<text class="sp-value"[^>]*>([^<]*)</text>', text)
         self.findings = [dict(_NUMBER.findall(numbers)) for numbers in _NUMBERS.findall(text)]
         self.json = json.loads(rendered(recording, "json"))
@@ -64,8 +67,9 @@ def page_of(recording: Path) -> Page:
 def test_the_first_screen_has_the_step_of_json(recording: Path) -> None:
     """Without the profiler, where that is known; the profiled time stands in the tab about the recording."""
     page = page_of(recording)
-    if "step" in page.tiles:
-        assert page.tiles["step"][0] == duration(page.base_us)
+    assert bool(page.figures) == bool(front_of(page.analysis).step_us)
+    if "step" in page.figures:
+        assert page.figures["step"] == duration(page.base_us)
     if page.step["observed_us"]:
         assert f"step with the profiler{duration(page.step['observed_us'])}" in re.sub(r"\s*\n\s*", "", page.text)
 
@@ -86,7 +90,7 @@ def test_the_last_number_is_what_the_changes_lead_to(recording: Path) -> None:
     """Or what the first one saves, where syncs are the limit."""
     page = page_of(recording)
     projected = [change for change in front_of(page.analysis).changes if change.gain is not None]
-    if not projected or not page.tiles:
+    if not projected or not page.figures:
         return
     first, last = projected[0], projected[-1]
     limits = first.before_us - first.after_high_us, first.before_us - first.after_low_us
@@ -95,8 +99,8 @@ def test_the_last_number_is_what_the_changes_lead_to(recording: Path) -> None:
         "after it": last.takes,
         "after all of them": last.takes,
     }
-    label = list(page.tiles)[-1]
-    assert page.tiles[label][0] == words[label]
+    label = list(page.figures)[-1]
+    assert page.figures[label] == words[label]
 
 
 @each("recording", RECORDINGS, name, large)

@@ -107,7 +107,12 @@
     page.timeline.choose({});
   }
 
-  $("copy-next")?.addEventListener("click", (e) => copied(e.target, $("next").textContent));
+  const next = document.querySelector(".front .command");
+  if (next) {
+    const button = Object.assign(document.createElement("button"), { type: "button", id: "copy-next", className: "copy", textContent: "copy", ariaLabel: "Copy the next command" });
+    button.addEventListener("click", () => copied(button, next.textContent));
+    next.after(" ", button);
+  }
 
   function toolbar(timeline, data) {
     const find = $("find"), found = $("found");
