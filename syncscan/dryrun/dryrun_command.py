@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -32,15 +33,6 @@ DEVICE = "Type that the simulated device has for torch; what differs from CUDA i
 
 STOPS = 100
 """Times that a program may catch the exception which ends it, before its process is ended."""
-
-
-class _Reported(NamedTuple):
-    """A report, and whether its program failed, races and waits."""
-
-    text: str
-    failed: bool
-    races: bool
-    syncs: bool
 
 
 @click.command(
@@ -92,13 +84,13 @@ def command(
     if form == "text":
         options |= {"width": width(), "color": output is None and colors()}
 
-    def work() -> _Reported:
-        return _dry(script, args, module, steps, pretend_gpu(device), form, options)
+    def work() -> tuple[str, bool]:
+        return _dry(script, args, module, steps, pretend_gpu(device), partial(_reported, form, options, fail_on))
 
     say(scratch.sentence())
-    ran = in_view(work)
-    deliver(ran.text, output, force)
-    if ran.failed or (fail_on and ran.races) or (fail_on == "sync" and ran.syncs):
+    text, failed = in_view(work)
+    deliver(text, output, force)
+    if failed:
         sys.exit(1)
 
 
@@ -108,22 +100,24 @@ def _dry(
     module: bool,
     steps: int,
     pretended: Pretended,
-    form: str,
-    options: dict[str, Any],
-) -> _Reported:
-    """Run the program on a simulated GPU, and render the report."""
+    reported: Callable[[Pretended, bool], tuple[str, bool]],
+) -> tuple[str, bool]:
+    """Run the program on a simulated GPU, and return the report, and whether the command fails."""
 
     def give_up() -> None:
         say(f"ended the program's process: {STOPS} times it caught the exception that ends it")
         pretended.conclude()
-        end_with(_reported(pretended, form, options, failed=False))
+        end_with(reported(pretended, False))
 
     with contextlib.redirect_stdout(sys.stderr), pretended:
         failed = _run(script, args, module, steps, pretended, give_up)
-    return _reported(pretended, form, options, failed=failed)
+    return reported(pretended, failed)
 
 
-def _reported(pretended: Pretended, form: str, options: dict[str, Any], *, failed: bool) -> _Reported:
+def _reported(
+    form: str, options: dict[str, Any], fail_on: str | None, pretended: Pretended, failed: bool
+) -> tuple[str, bool]:
+    """Return the report, and whether the command fails: its program did, or it has what `fail_on` names."""
     from syncscan import report
     from syncscan.report.phrases import real
 
@@ -132,7 +126,8 @@ def _reported(pretended: Pretended, form: str, options: dict[str, Any], *, faile
         analysis = replace(analysis, findings=pretended.findings)
     warn(analysis.warnings)
     text = analysis.to_saved() if form == "saved" else report.render(analysis, form, **options)
-    return _Reported(text, failed, bool(analysis.races), bool(real(pretended.findings)))
+    waits = fail_on == "sync" and real(pretended.findings)
+    return text, bool(failed or (fail_on and analysis.races) or waits)
 
 
 def _run(

@@ -99,8 +99,8 @@ class Pretended:
         assert session is not None
 
         def chosen(repeated: RepeatedLoop) -> None:
-            file, line = repeated.code.co_filename, repeated.loop.first
-            session.say(f"Each iteration of the loop at {file}:{line} is a step.")
+            code, loop = repeated
+            session.say(f"Each iteration of the loop at {code.co_filename}:{loop.first} is a step.")
 
         session.rounds = ProgramRounds(lambda: session.seen, chosen, round_began)
         return session.rounds

@@ -62,11 +62,8 @@ BESIDE_OPTIMIZER = Patience(2_000, 300_000, 60.0)
 """With an optimizer, which may step later: a rollout of 2,048 steps is some 120,000 ops."""
 
 
-class RepeatedLoop(NamedTuple):
-    """A loop of a function, whose rounds are the steps of a program."""
-
-    code: CodeType
-    loop: LoopLines
+RepeatedLoop = tuple[CodeType, LoopLines]
+"""A loop of a function, whose rounds may be the steps of a program."""
 
 
 class ProgramRounds:
@@ -106,9 +103,9 @@ class ProgramRounds:
         moved = self._frames.look(frame)
         if call not in SET_UP and not self._frames.set_up:
             self._worked = self._looks
-        if moved is None or moved.now > moved.before:
+        if moved is None or moved[2] > moved[1]:
             return
-        came_round = self._came_round(moved)
+        came_round = self._came_round(*moved)
         if came_round is None:
             return
         if self.repeated is not None:
@@ -131,14 +128,14 @@ class ProgramRounds:
         self._stop, self._next_stop = stop, self._looks + self._left_alone
         self._left_alone = max(1, self._left_alone // 10)
 
-    def _came_round(self, moved: Move) -> RepeatedLoop | None:
+    def _came_round(self, frame: FrameType, before: int, now: int) -> RepeatedLoop | None:
         """Return the innermost loop of a function that came round as it went back, or made the same call again."""
-        code = moved.frame.f_code
-        key = id(code), moved.before, moved.now
+        code = frame.f_code
+        key = id(code), before, now
         if key not in self._returns:
-            was_in = line_of(code, moved.before)
-            loops = [loop for loop in self._loops_around(code, moved.now) if loop.holds(was_in)]
-            self._returns[key] = code, RepeatedLoop(code, loops[-1]) if loops else None
+            was_in = line_of(code, before)
+            loops = [loop for loop in self._loops_around(code, now) if loop.holds(was_in)]
+            self._returns[key] = code, (code, loops[-1]) if loops else None
         return self._returns[key][1]
 
     def _loops_around(self, code: CodeType, instruction: int) -> list[LoopLines]:
@@ -172,21 +169,13 @@ class ProgramRounds:
         for frame, instruction in zip(self._frames.frames, self._frames.instructions, strict=True):
             if frame.f_code is self._layer and not layers:
                 return
-            yield from (RepeatedLoop(frame.f_code, loop) for loop in self._loops_around(frame.f_code, instruction))
+            yield from ((frame.f_code, loop) for loop in self._loops_around(frame.f_code, instruction))
 
 
 SETTING_UP = frozenset("__init__ reset_parameters _init_weights init_weights load_state_dict _apply".split())
 """Functions in which a network is built and filled; so are those of `torch.nn.init`."""
 _RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Flags of functions whose frame is left and entered again, from anywhere."""
-
-
-class Move(NamedTuple):
-    """The innermost frame that ran at the last look too, with the instruction that it was at then and is at now."""
-
-    frame: FrameType
-    before: int
-    now: int
 
 
 class RunningFrames:
@@ -207,7 +196,8 @@ class RunningFrames:
     def set_up(self) -> bool:
         return bool(self._setting_up) and self._setting_up[-1]
 
-    def look(self, frame: FrameType | None) -> Move | None:
+    def look(self, frame: FrameType | None) -> tuple[FrameType, int, int] | None:
+        """Return the innermost frame that ran at the last look too, and the instructions it was and is at; or None."""
         places, entered, common = self._places, [], -1
         while frame is not None:
             common = places.get(frame, -1)
@@ -220,8 +210,8 @@ class RunningFrames:
         common = self._resumed(common, entered)
         move = None
         if common >= 0:
-            move = Move(self.frames[common], self.instructions[common], self.frames[common].f_lasti)
-            self.instructions[common] = move.now
+            move = self.frames[common], self.instructions[common], self.frames[common].f_lasti
+            self.instructions[common] = move[2]
         self._leave(common + 1)
         self._enter(entered)
         return move

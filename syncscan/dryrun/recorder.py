@@ -296,7 +296,9 @@ class DryRunSession:
         about: dict[str, Any] = {"notes": self.coverage(), "coverage": {"ops": self.seen, "gaps": self.gaps()}}
         if part is not None:
             return self.recording.trace(about, part.rounds, set(range(self.recording.waits)) - part.waits)
-        about["races"] = [(r.kind.value, r.first, r.second, r.count) for r in self.order.races.values()]
+        about["races"] = [
+            (kind.value, first, second, count) for (kind, second), (first, count) in self.order.races.items()
+        ]
         about["protected"] = [
             (wait, kind.value, *lines) for wait, (kind, *lines) in self.order.protecting.races.items()
         ]

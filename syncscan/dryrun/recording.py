@@ -75,7 +75,6 @@ class ForwardOp:
     name: str
     begin: int
     stack: Stack
-    module: str = ""
     thread: int = MAIN
 
 
@@ -190,7 +189,9 @@ class DryRecording:
             begins.append(self.now)
         begin = self.now
         if wait.calls != _NOT_CALLED_BACK:
-            self._synced(begin + 50, tid, place, place.thread if place.borrowed else tid)
+            owner = place.thread if place.borrowed else tid
+            module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
+            self._synced(begin + 50, tid, place.stack, module, owner)
         if wait.value:
             self._values.append([BASE_NS + self.now + 100, wait.value])
         for at, name in enumerate(wait.calls):
@@ -208,9 +209,8 @@ class DryRecording:
             self.now += 100
             self.events.append(_slice("cpu_op", name, tid, begin, self.now, args))
 
-    def _synced(self, at: int, tid: int, place: ProgramPoint | ForwardOp, owner: int) -> None:
-        module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
-        self._syncs.append([BASE_NS + at, tid, "stream", self._stack(place.stack), module, 0, owner])
+    def _synced(self, at: int, tid: int, stack: Stack, module: int, owner: int) -> None:
+        self._syncs.append([BASE_NS + at, tid, "stream", self._stack(stack), module, 0, owner])
 
     def _lead_to(self, forward: ForwardOp, sequence: int) -> None:
         """Write the forward op's row and stack, once: so short a row that it holds nothing of what it did."""
@@ -220,7 +220,7 @@ class DryRecording:
         args = {"Sequence number": sequence, "Fwd thread id": 0}
         thread = forward.thread
         self.events.append(_slice("cpu_op", forward.name, thread, forward.begin, forward.begin + 40, args))
-        self._synced(forward.begin, thread, forward, thread)
+        self._synced(forward.begin, thread, forward.stack, -1, thread)
 
     def _stack(self, stack: Iterable[Frame]) -> int:
         numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)

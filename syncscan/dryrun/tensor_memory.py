@@ -210,10 +210,5 @@ class SharedUses(Uses):
         self.freed(self)
 
 
-class CapturedUse(NamedTuple):
-    """A use of a memory in each replay of a graph."""
-
-    uses: Uses
-    written: bool
-    on_host: bool
-    """Whether it is pinned memory of the host."""
+CapturedUse = tuple[Uses, bool, bool]
+"""A memory that each replay of a graph uses, whether it is written, and whether it is pinned memory of the host."""

@@ -64,22 +64,13 @@ class BackwardPass:
     """The work that its next op comes after."""
 
 
-@dataclass(slots=True)
-class UnorderedUses:
-    """Two accesses of one memory that nothing orders, and how often they came."""
-
-    kind: RaceKind
-    first: Frame | None
-    second: Frame
-    count: int = 0
-
-
 class WorkOrder:
     """The order of a run's work on the simulated device; `place` returns the program's line that runs now."""
 
     def __init__(self, place: Callable[[], Frame | None]) -> None:
         self._place = place
-        self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
+        self.races: dict[tuple[RaceKind, Frame], tuple[Frame | None, int]] = {}
+        """Kind and line of the later of two accesses that nothing orders → the earlier one's line, and how often."""
         self._current = _Current()
         self._backward = BackwardPass(-1, DEFAULT, DEFAULT, {})
         self.several = False
@@ -242,7 +233,7 @@ class WorkOrder:
 
     def replay(self, captured: Sequence[CapturedUse]) -> None:
         """Note a replay on the current stream: it reads and writes all of what was captured, copies of the host too."""
-        copies = any(use.on_host for use in captured)
+        copies = any(on_host for _, _, on_host in captured)
         launch = self._launch(exact=copies)
         for uses, written, _ in captured:
             self._note_write(uses, launch) if written else self._note_read(uses, launch)
@@ -269,7 +260,7 @@ class WorkOrder:
             uses = Uses(self._freed, None if on_host else home, writes)
             setattr(storage, _USES, uses)
         if self._captured is not None:
-            self._captured.append(CapturedUse(uses, written, on_host))
+            self._captured.append((uses, written, on_host))
         return uses
 
     def _read(self, tensor: Any, launch: Access, *, on_host: bool = False) -> None:
@@ -379,9 +370,8 @@ class WorkOrder:
         second = at or self._place()
         if second is None or len(self.races) >= MOST_RACES:
             return
-        race = self.races.setdefault((kind, second), UnorderedUses(kind, earlier.place, second))
-        race.first = race.first or earlier.place
-        race.count += 1
+        first, count = self.races.get((kind, second), (None, 0))
+        self.races[kind, second] = first or earlier.place, count + 1
 
 
 def _join(clock: Clock, other: Clock) -> None:

@@ -326,13 +326,8 @@ def _is_users(path: str) -> bool:
 
 def _races(session: DryRunSession) -> list[Racing]:
     return [
-        Racing(
-            kind=race.kind.value,
-            title=TEXTS[race.kind]["title"],
-            file=str(Path(race.second[0]).absolute()),
-            line=race.second[1],
-        )
-        for race in session.order.races.values()
+        Racing(kind=kind.value, title=TEXTS[kind]["title"], file=str(Path(file).absolute()), line=line)
+        for kind, (file, line, _) in session.order.races
     ]
 
 

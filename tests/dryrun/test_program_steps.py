@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.dryrun import program_steps
-from syncscan.dryrun.program_steps import Move, Patience, RunningFrames
+from syncscan.dryrun.program_steps import Patience, RunningFrames
 
 pytest.importorskip("torch")
 
@@ -127,7 +128,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.frames = RunningFrames()
-        self.moves: list[Move | None] = []
+        self.moves: list[tuple[FrameType, int, int] | None] = []
 
     def __call__(self) -> None:
         self.moves.append(self.frames.look(sys._getframe(1)))
@@ -135,12 +136,12 @@ class Seen:
     @property
     def functions(self) -> list[str]:
         """The function that moved at each look but the first."""
-        return [move.frame.f_code.co_name if move else "" for move in self.moves[1:]]
+        return [move[0].f_code.co_name if move else "" for move in self.moves[1:]]
 
     @property
     def back(self) -> list[bool]:
         """Whether it went back, or stayed, at each look but the first."""
-        return [move is not None and move.now <= move.before for move in self.moves[1:]]
+        return [move is not None and move[2] <= move[1] for move in self.moves[1:]]
 
 
 def inner(seen: Seen) -> None:
