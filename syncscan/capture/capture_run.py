@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.capture import cycle_recorder, device, sync_lines, trace_file
 from syncscan.capture.cycle_recorder import CycleRecorder
 from syncscan.capture.device import StepTimer
-from syncscan.capture.plan import CaptureOrder, StepPurpose
+from syncscan.capture.plan import Plan, StepPurpose
 from syncscan.capture.program_name import program_words
 from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.sampling import Sampling
@@ -32,35 +32,37 @@ OTHER_PROFILER = "The program runs its own profiler, and torch allows only one a
 class CaptureRun:
     """One capture. Whatever error it raises, `abandon` switches everything off.
 
-    `paths` holds its traces so far, `times` the steps' times once they were measured; `began` is how many steps of the
-    loop had ended when it began. `wrote` is called with each trace, and whether it holds a part of a cycle alone;
-    `give_way` when the program starts a profiler of its own in a cycle; `grows` says that something may be added to its
-    traces later on.
+    Traces go to the folder `out`, with `name` before their numbers; `paths` holds those so far, `times` the steps'
+    times once they were measured; `began` is how many steps of the loop had ended when it began. `wrote` is called with
+    each trace, and whether it holds a part of a cycle alone; `give_way` when the program starts a profiler of its own
+    in a cycle; `grows` says that something may be added to its traces later on.
     """
 
     def __init__(
         self,
-        order: CaptureOrder,
+        plan: Plan,
+        out: Path,
+        name: str,
         began: int,
         say: Callable[[str], None],
         wrote: Callable[[Path, bool], None],
         give_way: Callable[[], None],
         grows: bool = False,
     ) -> None:
-        self.order, self.began, self.ended = order, began, 0
+        self.began, self.ended = began, 0
         self.paths: list[Path] = []
         self.times: StepTimes | None = None
         self._say, self._wrote, self._give_way = say, wrote, give_way
-        self._grows = grows or order.plan.sample > 0
-        self._plan = order.plan
-        self._phases = order.plan.phases()
+        self._grows = grows or plan.sample > 0
+        self._plan, self._out, self._name = plan, out, name
+        self._phases = plan.phases()
         self._left = 0
         self._first = began
         self._cycles = 0
         self._calibration: StepTimer | None = None
         self._recorder: CycleRecorder | None = None
         self._sampling: Sampling | None = None
-        self._watch = RunWatch(sampled=order.plan.sample > 0)
+        self._watch = RunWatch(sampled=plan.sample > 0)
         self._looked = False
         self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
@@ -146,7 +148,7 @@ class CaptureRun:
         if not recorded:
             return
         metadata = self.metadata(taken)
-        path = trace_file.write_trace(profiler, self.order.out, self.order.name, metadata)
+        path = trace_file.write_trace(profiler, self._out, self._name, metadata)
         self.paths.append(path)
         if self._grows:
             self._traces.append((path, metadata))
@@ -192,7 +194,7 @@ class CaptureRun:
             "unprofiled_mean_us": times.mean,
             "unprofiled_steps_us": [round(us, 3) for us in times.each],
             "unprofiled_period": times.period,
-            "calibrated_steps": self.order.plan.calibrate,
+            "calibrated_steps": self._plan.calibrate,
         }
 
     def _enter(self) -> None:
@@ -235,7 +237,7 @@ class CaptureRun:
         self._watch.rest()
         self._watch.disturb("profiler")
         first = self._cycles * plan.cycle + plan.wait
-        self._recorder = CycleRecorder(self.order, first, warmup, self._give_way)
+        self._recorder = CycleRecorder(plan, first, warmup, self._give_way)
         self._recorder.start()
 
     def _start_sampling(self) -> None:
@@ -244,7 +246,7 @@ class CaptureRun:
             if cycle_recorder.profiling():
                 raise NotSampled("the program runs its own profiler.")
             self._watch.rest()
-            self._sampling = Sampling(self.order.plan.sample, self._watch.sample_ns())
+            self._sampling = Sampling(self._plan.sample, self._watch.sample_ns())
         except NotSampled as reason:
             self._phases.clear()
             self._say(UNSAMPLED.format(reason))

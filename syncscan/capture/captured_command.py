@@ -56,8 +56,6 @@ class WantedCaptures:
     name: str
     plan: Plan
     demand: Demand
-    stacks: bool
-    shapes: bool
     keep_running: bool
 
     @staticmethod
@@ -69,7 +67,7 @@ class WantedCaptures:
         return with_startup(__name__, VARIABLE, msgspec.json.encode(self).decode())
 
     def session(self, name: str, say: Callable[[str], None]) -> Session:
-        return Session(Path(self.out), name, self.plan, self.demand, stacks=self.stacks, shapes=self.shapes, notify=say)
+        return Session(Path(self.out), name, self.plan, self.demand, say)
 
 
 def with_startup(module: str, variable: str, order: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from syncscan.capture import device, sync_lines, torch_hooks
 from syncscan.capture.cupti import Attachment
-from syncscan.capture.plan import CaptureOrder
+from syncscan.capture.plan import Plan
 from syncscan.capture.torch_hooks import unseen
 
 Json = dict[str, Any]
@@ -37,8 +37,8 @@ class CycleRecorder:
     ones. `yield_to` is called when the program starts a profiler of its own during the cycle, before that one starts.
     """
 
-    def __init__(self, order: CaptureOrder, first: int, warmup: int, yield_to: Callable[[], None]) -> None:
-        self._order, self._first, self._warmup = order, first, warmup
+    def __init__(self, plan: Plan, first: int, warmup: int, yield_to: Callable[[], None]) -> None:
+        self._plan, self._first, self._warmup = plan, first, warmup
         self.cupti = Attachment()
         self._yield_to = yield_to
         self._ended = 0
@@ -89,8 +89,8 @@ class CycleRecorder:
         torch_profiler = importlib.import_module("torch.profiler")
         profiler = torch_profiler.profile(
             schedule=functools.partial(self._action, torch_profiler.ProfilerAction),
-            with_stack=self._order.stacks,
-            record_shapes=self._order.shapes,
+            with_stack=self._plan.stacks,
+            record_shapes=self._plan.shapes,
         )
         profiler.step_num = self._first
         return profiler

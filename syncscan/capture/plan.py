@@ -6,7 +6,6 @@ import enum
 import math
 import signal
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from syncscan.errors import UsageError
 
@@ -34,7 +33,8 @@ class Plan:
     `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded. After
     the last cycle as many steps as `sample` seconds hold are sampled, without the profiler; none where that is 0.
 
-    `auto` says that where steps differ in turn a whole period of them is recorded.
+    `auto` says that where steps differ in turn a whole period of them is recorded; `stacks` and `shapes`, that Python
+    frames and the shapes of inputs are, too.
     """
 
     wait: int = 1
@@ -45,6 +45,8 @@ class Plan:
     settle: int = 3
     sample: float = 0.0
     auto: bool = False
+    stacks: bool = False
+    shapes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("wait", "warmup", "calibrate", "settle"):
@@ -79,17 +81,6 @@ class Plan:
         cycle = [(StepPurpose.WAIT, self.wait), (StepPurpose.WARMUP, self.warmup), (StepPurpose.ACTIVE, self.active)]
         last = [(StepPurpose.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
         return [(phase, steps) for phase, steps in first + self.repeat * cycle + last if steps]
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureOrder:
-    """The capture and its destination: `out` is the folder, `name` the prefix of file names."""
-
-    plan: Plan
-    out: Path
-    name: str
-    stacks: bool = False
-    shapes: bool = False
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from syncscan.capture import device, sync_lines, torch_hooks, trace_file
 from syncscan.capture.capture_run import CaptureRun
-from syncscan.capture.plan import CaptureOrder, Demand, Plan
+from syncscan.capture.plan import Demand, Plan
 from syncscan.capture.program_name import clean_name, default_name
 from syncscan.capture.signals import SignalRequest, TerminationHandler, can_handle
 from syncscan.errors import UsageError
@@ -75,10 +75,10 @@ def profile(
     Raises:
         UsageError: numbers of steps that can't mean anything, or a folder that can't be written.
     """
-    auto = active == "auto"
-    plan = Plan(wait, warmup, 3 if active == "auto" else active, repeat, calibrate, settle, sample, auto)
+    recorded = 3 if active == "auto" else active
+    plan = Plan(wait, warmup, recorded, repeat, calibrate, settle, sample, active == "auto", stacks, shapes)
     demand = Demand(start_at, every, on_signal, on_trigger)
-    return Session(Path(out), name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=notify)
+    return Session(Path(out), name or default_name(), plan, demand, notify)
 
 
 class Session:
@@ -101,13 +101,10 @@ class Session:
         name: str,
         plan: Plan,
         demand: Demand | None = None,
-        *,
-        stacks: bool = False,
-        shapes: bool = False,
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        # A loop that changes its folder still writes to the requested one.
-        self.order = CaptureOrder(plan, out.absolute(), clean_name(name), stacks, shapes)
+        self.plan, self._name = plan, clean_name(name)
+        self._out = out.absolute()  # a loop that changes its folder still writes to the requested one
         self.demand = demand or Demand()
         self.paths: list[Path] = []
         self.step_us: float | None = None
@@ -136,7 +133,7 @@ class Session:
         self._stay_here: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Session:
-        trace_file.prepare(self.order.out)
+        trace_file.prepare(self._out)
         if Session.opened is not None:  # before the next line: it may make room for this session
             Session.opened(self)
         if Session.running is not None:
@@ -155,10 +152,6 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
-
-    @property
-    def plan(self) -> Plan:
-        return self.order.plan
 
     @property
     def profiling(self) -> bool:
@@ -254,7 +247,7 @@ class Session:
         if self._ending is None and can_handle():
             self._ending = TerminationHandler(self._end_by)
         self._course = self._last = CaptureRun(
-            self.order, self.steps, self._say, self._write, self._give_way, grows=self.grows
+            self.plan, self._out, self._name, self.steps, self._say, self._write, self._give_way, self.grows
         )
         self._course.start()
 

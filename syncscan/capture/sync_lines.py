@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypeVar
@@ -168,11 +167,10 @@ _REACH = range(20)
 """Frames that are searched for a module: in a forward it is near, and each frame takes 40 ns."""
 
 
-@dataclass(slots=True)
 class _RecordingState:
-    recording: RecordedWaits | None = None
-    undo: ExitStack = field(default_factory=ExitStack)
-    thread: _NativeThread = field(default_factory=_NativeThread)
+    def __init__(self) -> None:
+        self.recording: RecordedWaits | None = None
+        self.undo, self.thread = ExitStack(), _NativeThread()
 
 
 _state = _RecordingState()

@@ -113,11 +113,12 @@ def command(
     demand = Demand(start_at, every, on_signal)
     if sample is None:  # a job that is captured again and again runs at full speed as soon as a trace is written
         sample = 0.0 if demand.standing else SAMPLED_S
-    plan = Plan(wait, warmup, 3 if active is None else active, repeat, calibrate, sample=sample, auto=active is None)
+    cycle = {"wait": wait, "warmup": warmup, "active": 3 if active is None else active, "repeat": repeat}
+    plan = Plan(**cycle, calibrate=calibrate, sample=sample, auto=active is None, stacks=stacks, shapes=shapes)
     from syncscan.capture.captured_command import WantedCaptures
 
     on = keep_running or demand.standing
-    wanted = WantedCaptures("", str(out.absolute()), prefix or "", plan, demand, stacks, shapes, on)
+    wanted = WantedCaptures("", str(out.absolute()), prefix or "", plan, demand, on)
     _capture((script, *args), module, wanted, out, explain_compile)
 
 

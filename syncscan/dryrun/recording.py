@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 CALL_NS = 20_000
@@ -78,36 +78,34 @@ class ForwardOp:
     thread: int = MAIN
 
 
-@dataclass(slots=True)
 class DryRecording:
     """The waits, ops and scopes of a dry run, in order."""
 
-    now: int = CALL_NS
-    waits: int = 0
-    events: list[dict[str, Any]] = field(default_factory=list)
-    _near: deque[tuple[str, int, int]] = field(default_factory=lambda: deque(maxlen=NEAR))
-    """The last ops: name, thread and when each began. Most are forgotten: no row is made of them."""
-    _following: int = 0
-    _scopes: defaultdict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list, {MAIN: []}))
-    """Open scopes of each thread."""
-    steps: list[tuple[int, int]] = field(default_factory=list)
-    """Begin and end of each step that is over."""
-    after_last: Callable[[], None] | None = None
-    """Called once, when the last step has ended."""
-    _step: int | None = None
-    """When the running step began."""
-    _lowest: int = 0
-    _due: list[int | None] = field(default_factory=list)
-    _frames: dict[Frame, int] = field(default_factory=dict)
-    _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _modules: dict[str, int] = field(default_factory=dict)
-    _syncs: list[list[Any]] = field(default_factory=list)
-    _calls: list[list[int]] = field(default_factory=list)
-    """Waits that torch doesn't call back for: begin, end, thread and stack."""
-    _values: list[list[Any]] = field(default_factory=list)
-    _led: set[int] = field(default_factory=set)
-    _rows: list[range] = field(default_factory=list)
-    """Places in `events` of the rows of each wait."""
+    def __init__(self) -> None:
+        self.now, self.waits = CALL_NS, 0
+        self.events: list[dict[str, Any]] = []
+        self._near: deque[tuple[str, int, int]] = deque(maxlen=NEAR)
+        """The last ops: name, thread and when each began. Most are forgotten: no row is made of them."""
+        self._following = self._lowest = 0
+        self._scopes: defaultdict[int, list[tuple[str, int]]] = defaultdict(list, {MAIN: []})
+        """Open scopes of each thread."""
+        self.steps: list[tuple[int, int]] = []
+        """Begin and end of each step that is over."""
+        self.after_last: Callable[[], None] | None = None
+        """Called once, when the last step has ended."""
+        self._step: int | None = None
+        """When the running step began."""
+        self._due: list[int | None] = []
+        self._frames: dict[Frame, int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._modules: dict[str, int] = {}
+        self._syncs: list[list[Any]] = []
+        self._calls: list[list[int]] = []
+        """Waits that torch doesn't call back for: begin, end, thread and stack."""
+        self._values: list[list[Any]] = []
+        self._led: set[int] = set()
+        self._rows: list[range] = []
+        """Places in `events` of the rows of each wait."""
 
     def call(self) -> None:
         """Note that the program calls torch once more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from syncscan.errors import MissingExtra, installing
 from syncscan.model.finding import Confidence, Finding, Severity
@@ -19,57 +19,54 @@ if TYPE_CHECKING:
     from syncscan.model.rank import RankStep
 
 
-class Column(NamedTuple):
-    dtype: str
-    holds: str
+Columns = Mapping[str, tuple[str, str]]
+"""Name of each column, in order → its pandas dtype, and what it holds."""
 
 
-def frame_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -> pd.DataFrame:
+def frame_of(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
     """Return the rows as a pandas frame with these columns and dtypes, also where there are none."""
     try:
         import pandas as pd
     except ImportError:
         raise MissingExtra("A frame needs pandas.", f"Run: {installing('pandas')}.") from None
     frame = pd.DataFrame(list(rows), columns=list(columns))
-    typed: pd.DataFrame = frame.astype({name: column.dtype for name, column in columns.items()})
+    typed: pd.DataFrame = frame.astype({name: dtype for name, (dtype, _) in columns.items()})
     return typed
 
 
-FINDING_COLUMNS = {
-    "id": Column("string", "stable across runs of the same code"),
-    "rule": Column("string", "the rule's id"),
-    "cause": Column("string", "class of the cause"),
-    "severity": Column("string", "high, medium, low or info, by what the step would gain"),
-    "confidence": Column("string", "high, medium or low: how sure the attribution is"),
-    "op": Column("string", "outermost op"),
-    "scope": Column("string", "record_function scopes, outermost first, joined by ' > '"),
-    "module": Column("string", "nn.Module path, outermost first, joined by ' > '"),
-    "file": Column("string", "source file of the user's line"),
-    "line": Column("Int64", "line in it"),
-    "function": Column("string", "function in it"),
-    "exact": Column("boolean", "whether `line` is the line that waited"),
-    "library_file": Column("string", "the library's file inside it that waited, from its package's root on"),
-    "library_line": Column("Int64", "line in it"),
-    "library_function": Column("string", "function in it"),
-    "owner": Column("string", "user, framework or unknown"),
-    "phase": Column("string", "forward, backward, optimizer, data or other"),
-    "thread": Column("string", "host thread"),
-    "call": Column("string", "runtime call that waits"),
-    "count": Column("Int64", "sync points in the trace"),
-    "per_step": Column("float64", "sync points per step"),
-    "wait_us": Column("float64", "measured: host blocked on the device, µs per step"),
-    "bubble_us": Column("float64", "measured: device idle after it until its next work, µs per step"),
-    "moved_us": Column("float64", "projected: part of the wait that would move to the next sync, µs per step"),
-    "recoverable_us": Column("float64", "projected: how much shorter the step would be, µs"),
-    "recoverable_low_us": Column("float64", "projected: lower end of the range, µs"),
-    "recoverable_high_us": Column("float64", "projected: upper end of the range, µs"),
-    "once_compiled_us": Column(
-        "float64", "projected: saving if the network is compiled and other syncs are removed, µs"
-    ),
-    "value": Column("string", "steers, shown, nothing or unknown: how the host uses the value that it waited for"),
-    "title": Column("string", "one-sentence description"),
-    "fix": Column("string", "what to do instead"),
-    "trace": Column("string", "path of the trace"),
+FINDING_COLUMNS: Columns = {
+    "id": ("string", "stable across runs of the same code"),
+    "rule": ("string", "the rule's id"),
+    "cause": ("string", "class of the cause"),
+    "severity": ("string", "high, medium, low or info, by what the step would gain"),
+    "confidence": ("string", "high, medium or low: how sure the attribution is"),
+    "op": ("string", "outermost op"),
+    "scope": ("string", "record_function scopes, outermost first, joined by ' > '"),
+    "module": ("string", "nn.Module path, outermost first, joined by ' > '"),
+    "file": ("string", "source file of the user's line"),
+    "line": ("Int64", "line in it"),
+    "function": ("string", "function in it"),
+    "exact": ("boolean", "whether `line` is the line that waited"),
+    "library_file": ("string", "the library's file inside it that waited, from its package's root on"),
+    "library_line": ("Int64", "line in it"),
+    "library_function": ("string", "function in it"),
+    "owner": ("string", "user, framework or unknown"),
+    "phase": ("string", "forward, backward, optimizer, data or other"),
+    "thread": ("string", "host thread"),
+    "call": ("string", "runtime call that waits"),
+    "count": ("Int64", "sync points in the trace"),
+    "per_step": ("float64", "sync points per step"),
+    "wait_us": ("float64", "measured: host blocked on the device, µs per step"),
+    "bubble_us": ("float64", "measured: device idle after it until its next work, µs per step"),
+    "moved_us": ("float64", "projected: part of the wait that would move to the next sync, µs per step"),
+    "recoverable_us": ("float64", "projected: how much shorter the step would be, µs"),
+    "recoverable_low_us": ("float64", "projected: lower end of the range, µs"),
+    "recoverable_high_us": ("float64", "projected: upper end of the range, µs"),
+    "once_compiled_us": ("float64", "projected: saving if the network is compiled and other syncs are removed, µs"),
+    "value": ("string", "steers, shown, nothing or unknown: how the host uses the value that it waited for"),
+    "title": ("string", "one-sentence description"),
+    "fix": ("string", "what to do instead"),
+    "trace": ("string", "path of the trace"),
 }
 """Columns in order, with pandas dtype and meaning; documents `Analysis.to_frame()` and `--format csv`."""
 
@@ -100,56 +97,40 @@ def finding_frame(analysis: Analysis) -> pd.DataFrame:
     return frame_of(finding_rows(analysis.findings, analysis.trace.info.path), FINDING_COLUMNS)
 
 
+_AS_THEY_ARE = (
+    "id rule op owner thread call count per_step wait_us bubble_us moved_us recoverable_us once_compiled_us title fix"
+).split()
+"""Attributes of a finding that are columns; those of `_CODED` are enums."""
+_CODED = "cause severity confidence phase value".split()
+
+
 def finding_row(f: Finding) -> dict[str, Any]:
-    source, library, limits = f.source, f.in_library, f.recoverable_range_us or (None, None)
+    library, limits = f.in_library, f.recoverable_range_us or (None, None)
     return {
-        "id": f.id,
-        "rule": f.rule,
-        "cause": f.cause.value,
-        "severity": f.severity.value,
-        "confidence": f.confidence.value,
-        "op": f.op,
+        **{name: getattr(f, name) for name in _AS_THEY_ARE},
+        **{name: getattr(f, name).value for name in _CODED},
+        **{name: getattr(f.source, name, None) for name in ("file", "line", "function", "exact")},
         "scope": " > ".join(f.scope),
         "module": " > ".join(f.module),
-        "file": source.file if source else None,
-        "line": source.line if source else None,
-        "function": source.function if source else None,
-        "exact": source.exact if source else None,
         "library_file": path_in_package(library.file) if library else None,
         "library_line": library.line if library else None,
         "library_function": library.function if library else None,
-        "owner": f.owner,
-        "phase": f.phase.value,
-        "thread": f.thread,
-        "call": f.call,
-        "count": f.count,
-        "per_step": f.per_step,
-        "wait_us": f.wait_us,
-        "bubble_us": f.bubble_us,
-        "moved_us": f.moved_us,
-        "recoverable_us": f.recoverable_us,
         "recoverable_low_us": limits[0],
         "recoverable_high_us": limits[1],
-        "once_compiled_us": f.once_compiled_us,
-        "value": f.value.value,
-        "title": f.title,
-        "fix": f.fix,
     }
 
 
-JOB_COLUMNS = {
-    "rank": Column("int64", "rank in the job"),
-    "step": Column("int64", "the step's number"),
-    "step_us": Column("float64", "duration of this rank's step as recorded, µs"),
-    "late_us": Column(
-        "float64", "how much later than the other ranks it reached the step's collectives, µs; 0 if it didn't"
-    ),
-    "late_by": Column("string", "cause: sync, kernels, input or host; empty if it wasn't late"),
-    "late_finding": Column("string", "id of the sync that made it late"),
+JOB_COLUMNS: Columns = {
+    "rank": ("int64", "rank in the job"),
+    "step": ("int64", "the step's number"),
+    "step_us": ("float64", "duration of this rank's step as recorded, µs"),
+    "late_us": ("float64", "how much later than the other ranks it reached the step's collectives, µs; 0 if it didn't"),
+    "late_by": ("string", "cause: sync, kernels, input or host; empty if it wasn't late"),
+    "late_finding": ("string", "id of the sync that made it late"),
     **FINDING_COLUMNS,
-    "job_gain_us": Column("float64", "projected: gain of the whole job if it is removed on all its ranks, µs per step"),
-    "job_gain_low_us": Column("float64", "projected: lower end of that range, µs"),
-    "job_gain_high_us": Column("float64", "projected: upper end of that range, µs"),
+    "job_gain_us": ("float64", "projected: gain of the whole job if it is removed on all its ranks, µs per step"),
+    "job_gain_low_us": ("float64", "projected: lower end of that range, µs"),
+    "job_gain_high_us": ("float64", "projected: upper end of that range, µs"),
 }
 """Columns in order, with pandas dtype and meaning; documents `Fleet.to_frame()`, and CSV of a job."""
 
@@ -187,16 +168,16 @@ def _of_job(f: Finding | None) -> dict[str, Any]:
     return {"job_gain_us": f.recoverable_us if f else None, "job_gain_low_us": low, "job_gain_high_us": high}
 
 
-HOST_COLUMNS = {
-    "phase": Column("string", "forward, backward, optimizer, data or other"),
-    "owner": Column("string", "user, or the package whose function it is; python for its standard library"),
-    "function": Column("string", "qualified from Python 3.11 on"),
-    "file": Column("string", "as Python named it"),
-    "line": Column("int64", "the line that ran, or the line of the call"),
-    "depth": Column("int64", "how many callers it has"),
-    "us": Column("float64", "total time per step, including callees, µs"),
-    "self_us": Column("float64", "self time per step, including non-Python callees, µs"),
-    "share": Column("float64", "`us` as a part of the step, 0 to 1"),
+HOST_COLUMNS: Columns = {
+    "phase": ("string", "forward, backward, optimizer, data or other"),
+    "owner": ("string", "user, or the package whose function it is; python for its standard library"),
+    "function": ("string", "qualified from Python 3.11 on"),
+    "file": ("string", "as Python named it"),
+    "line": ("int64", "the line that ran, or the line of the call"),
+    "depth": ("int64", "how many callers it has"),
+    "us": ("float64", "total time per step, including callees, µs"),
+    "self_us": ("float64", "self time per step, including non-Python callees, µs"),
+    "share": ("float64", "`us` as a part of the step, 0 to 1"),
 }
 """Columns in order, with pandas dtype and meaning; documents `Analysis.host`."""
 
@@ -208,14 +189,9 @@ def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
         depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
         rows.append(
             {
+                **{name: getattr(node, name) for name in ("owner", "function", "file", "line", "us", "self_us")},
                 "phase": node.phase.value,
-                "owner": node.owner,
-                "function": node.function,
-                "file": node.file,
-                "line": node.line,
                 "depth": depths[-1],
-                "us": node.us,
-                "self_us": node.self_us,
                 "share": node.us / sampled.step_us,
             }
         )

@@ -136,7 +136,7 @@ def test_a_command_that_steps_nothing_has_its_own_exit_code(tmp_path: Path) -> N
 
 def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`os.environ` stays, the environment that a child inherits doesn't; all is put back."""
-    wanted = captured_command.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False, False, False)
+    wanted = captured_command.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False)
     text = "import os; print('SYNCSCAN_CHILD' in os.environ)"
 
     def child() -> str:
@@ -151,7 +151,7 @@ def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest
 def test_a_child_s_own_startup_runs_too(tmp_path: Path) -> None:
     """An environment may have a `sitecustomize` of its own."""
     (tmp_path / "sitecustomize.py").write_text("print('own')")
-    wanted = captured_command.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False, False, False)
+    wanted = captured_command.WantedCaptures(str(tmp_path), str(tmp_path), "", Plan(), Demand(), False)
     given = wanted.variables()
     path = os.pathsep.join([given["PYTHONPATH"], str(tmp_path)])
     done = subprocess.run(

@@ -221,7 +221,7 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
     from syncscan.capture.script_capture import ScriptRun
 
     session = make_session()
-    click.echo(f"{session.order} {session.demand}")
+    click.echo(f"{session._out} {session._name} {session.plan} {session.demand}")
     return ScriptRun(0, (Path("t.json"),), 10, "optimizer", complete=True, stopped=True)
 
 

@@ -22,7 +22,9 @@ def test_it_has_a_row_for_each_rank_step_and_finding() -> None:
     """Two findings on the rank that is late, one on each other, in each of three steps."""
     frame = fleet_frame(job(4))
     assert len(frame) == 3 * (2 + 1 + 1 + 1)
-    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {n: c.dtype for n, c in JOB_COLUMNS.items()}
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {
+        n: dtype for n, (dtype, _) in JOB_COLUMNS.items()
+    }
     late = frame[frame["id"] == "item-01c248f7"]
     assert late[["rank", "step", "late_us", "late_by", "job_gain_us"]].values.tolist() == [
         [0, step, 700.0, "sync", 700.0] for step in range(3)
@@ -84,7 +86,7 @@ def test_dtypes_are_the_documented_ones_also_without_a_row() -> None:
     """So that frames of several traces can be joined."""
     for host in (Host(sampled=SAMPLED), UNKNOWN_HOST):
         matches = {name: str(dtype) for name, dtype in host_frame(host).dtypes.items()}
-        assert matches == {name: column.dtype for name, column in HOST_COLUMNS.items()}
+        assert matches == {name: dtype for name, (dtype, _) in HOST_COLUMNS.items()}
 
 
 def test_without_pandas_a_frame_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
