@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -45,32 +45,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
 
     Files that may be read show lines that weren't recorded, and what a value is used for.
     """
-    points = tuple(points)
-    attributor, columns = _Attributor(trace, points, available_sources(trace, files)), _columns_of(points)
-    origins = attributor.origins(points, columns)
-    root = program_root(stack.frames for stack in origins.stacks)
-    return tuple(attributor.attributed(points, columns, origins, root))
-
-
-class _Columns(NamedTuple):
-    """Columns with one entry per sync point."""
-
-    first: Int64
-    last: Int64
-    outermost: Int64
-    """Row of the outermost op around the sync point, or NONE."""
-    tracks: Int64
-    begins: Int64
-
-
-def _columns_of(points: Sequence[SyncPoint]) -> _Columns:
-    return _Columns(
-        np.array([point.calls[0] for point in points], np.int64),
-        np.array([point.calls[-1] for point in points], np.int64),
-        np.array([point.ops[0] if point.ops else NONE for point in points], np.int64),
-        np.array([point.track for point in points], np.int64),
-        np.array([point.ts for point in points], np.int64),
-    )
+    return tuple(_Attributor(trace, tuple(points), available_sources(trace, files)).attributed())
 
 
 class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -94,26 +69,23 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.recorded.module if self.recorded and self.recorded.module else modules(self.names)
 
 
-class _Origins(NamedTuple):
-    """Where sync points come from: their own call, or an op of the forward pass."""
-
-    forward: Int64
-    """Row of the forward op that each sync point belongs to; NONE outside of backward."""
-    homes: Int64
-    """Row around which scopes and frames are looked up: the forward op's, or the call's own."""
-    stacks: list[_Stack]
-
-
 _Names = tuple[str, ...]
 
 
 class _Attributor:
+    """Attributes the sync points of a trace; columns have one entry for each."""
+
     def __init__(self, trace: Trace, points: Sequence[SyncPoint], files: SourceFiles) -> None:
         self.trace = trace
+        self.points = points
         self.files = files
-        self.forward = ForwardOps(trace)
-        self.stacks = trace.cached(RecordedStacks)
-        self.phases = Phases(trace)
+        self.first = np.array([point.calls[0] for point in points], np.int64)
+        outermost = np.array([point.ops[0] if point.ops else NONE for point in points], np.int64)
+        self.forward = ForwardOps(trace).of_each(points, outermost)
+        """Row of the forward op that each belongs to; NONE outside of backward."""
+        self.homes = np.where(self.forward == NONE, self._host_rows(), self.forward)
+        """Row around which scopes and frames are looked up: the forward op's, or the call's own."""
+        self.stacks = self._stacks(outermost)
         self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
         self.sites: dict[tuple[Any, ...], Attribution] = {}
         """Attributions that sync points of one call site share, all but phase, thread and step."""
@@ -122,29 +94,28 @@ class _Attributor:
         self.candidates = cache(partial(candidates, files=self.files))
         self.path_in_program = cache(path_in_program)
 
-    def origins(self, points: Sequence[SyncPoint], columns: _Columns) -> _Origins:
-        """Find for each sync point the stack that tells where it comes from."""
-        forward = self.forward.of_each(points, columns.outermost)
-        homes = np.where(forward == NONE, self._host_rows(points, columns), forward)
-        names, recorded = self._frames_around(homes), self._recorded(columns, forward)
+    def _stacks(self, outermost: Int64) -> list[_Stack]:
+        """Return for each sync point the stack that tells where it comes from."""
+        s = self.trace.slices
+        names = frames_around(self.trace, s.track[self.homes], s.ts[self.homes], s.end[self.homes])
+        recorded = self._recorded(outermost)
         stacks_by_key: dict[tuple[_Names, RecordedStack | None], _Stack] = {}
         stacks = []
         for parts in zip(names, recorded, strict=True):
             if parts not in stacks_by_key:
                 stacks_by_key[parts] = _Stack(*parts)
             stacks.append(stacks_by_key[parts])
-        return _Origins(forward, homes, stacks)
+        return stacks
 
-    def attributed(
-        self, points: Sequence[SyncPoint], columns: _Columns, origins: _Origins, root: str
-    ) -> Iterator[SyncPoint]:
-        """Yield each sync point with its attribution, in a program that was started in the folder `root`."""
+    def attributed(self) -> Iterator[SyncPoint]:
+        """Yield each sync point with its attribution."""
+        root = program_root(stack.frames for stack in self.stacks)
         path_of, parent = self.trace.cached(Paths).to, self.trace.slices.parent
-        paths, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
-        steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, paths)
-        forward = origins.forward.tolist()
+        paths, home = (list(map(path_of, parent[rows].tolist())) for rows in (self.first, self.homes))
+        begins = np.array([point.ts for point in self.points], np.int64)
+        steps, phases = self.trace.steps_at(begins), Phases(self.trace).of_each(begins, paths)
         for point, led, stack, path, place, phase, step in zip(
-            points, forward, origins.stacks, paths, home, phases, steps, strict=True
+            self.points, self.forward.tolist(), self.stacks, paths, home, phases, steps, strict=True
         ):
             ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
             site = self._site_of(point, led, stack, ops, place.names.scopes, root)
@@ -186,16 +157,13 @@ class _Attributor:
             value=self._use(point, source, place.owner, ops),
         )
 
-    def _frames_around(self, rows: Int64) -> list[tuple[str, ...]]:
-        s = self.trace.slices
-        return frames_around(self.trace, s.track[rows], s.ts[rows], s.end[rows])
-
-    def _host_rows(self, points: Sequence[SyncPoint], columns: _Columns) -> Int64:
+    def _host_rows(self) -> Int64:
         """Return the rows around which to look: the call, or its op where only a sync row shows the wait."""
-        calls: Int64 = columns.first.copy()
-        elsewhere = self.trace.slices.track[calls] != columns.tracks
-        for place in np.flatnonzero(elsewhere).tolist():
-            calls[place] = points[place].ops[-1] if points[place].ops else calls[place]
+        calls: Int64 = self.first.copy()
+        tracks = np.array([point.track for point in self.points], np.int64)
+        for place in np.flatnonzero(self.trace.slices.track[calls] != tracks).tolist():
+            ops = self.points[place].ops
+            calls[place] = ops[-1] if ops else calls[place]
         return calls
 
     def _with_candidates(
@@ -208,16 +176,17 @@ class _Attributor:
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
-    def _recorded(self, columns: _Columns, forward: Int64) -> list[RecordedStack | None]:
+    def _recorded(self, outermost: Int64) -> list[RecordedStack | None]:
         """Return each sync point's recorded stack, or None.
 
         Autograd's own ops have no frames: they get the stack of a sync inside their forward op.
         """
-        stacks = self.stacks.of_each(columns.first, columns.last, columns.outermost)
-        led = np.flatnonzero(forward != NONE).tolist()
+        recorded, last = self.trace.cached(RecordedStacks), [point.calls[-1] for point in self.points]
+        stacks = recorded.of_each(self.first, np.array(last, np.int64), outermost)
+        led = np.flatnonzero(self.forward != NONE).tolist()
         places = [place for place in led if (own := stacks[place]) is None or own.borrowed]
-        s, rows = self.trace.slices, forward[places]
-        instead = self.stacks.between_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
+        s, rows = self.trace.slices, self.forward[places]
+        instead = recorded.between_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
         for place, stack in zip(places, instead, strict=True):
             if stack or len(self.trace.frames):
                 stacks[place] = stack

@@ -83,5 +83,5 @@ class _Past:
             if where == device and released < begin:
                 idle[finding] = idle.get(finding, 0) + length
         work = self.work.of(device)
-        beside = work.busy_within(begin, int(s.end[row]))
-        return work.busy_within(self.begin, begin), int(loaded), int(waited), beside, tuple(sorted(idle.items()))
+        beside = work.busy.between(begin, int(s.end[row]))
+        return work.busy.between(self.begin, begin), int(loaded), int(waited), beside, tuple(sorted(idle.items()))

@@ -149,8 +149,8 @@ class _WaitMeter:
             device, begin = self.device.item(at), self.begin.item(at)
             if device != NONE:
                 end = begin + waits.item(at)
-                busy = self.work.of(device).busy_within(begin, end)
-                times[at] = busy - computing.of(device).busy_within(begin, end)
+                busy = self.work.of(device).busy.between(begin, end)
+                times[at] = busy - computing.of(device).busy.between(begin, end)
         return times
 
     def bubbles(self, waits: Int64) -> Int64:

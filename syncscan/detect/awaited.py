@@ -425,7 +425,7 @@ class HeldCopies:
         foreign, ends = self._awaited.of_other_processes(track), [0]
         for stream in self._work.streams(place[0]):
             work, until = self._work.of(place[0], stream), self._last_done((place[0], stream), begin, begin)
-            worked = 2 * work.busy_within(free, begin) >= begin - free
+            worked = 2 * work.busy.between(free, begin) >= begin - free
             other = stream != place[1] and (place[0], stream) not in foreign
             if other and worked and begin - until <= AT_ONCE_NS:
                 ends.append(until)

@@ -11,7 +11,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct, quantile
 from syncscan.model.finding import Place
-from syncscan.model.interval import cover_of, union
+from syncscan.model.interval import Cover, cover_of, union
 from syncscan.model.runtime_calls import is_launch
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective
 from syncscan.model.step import DeviceTime, RunAhead, ShareBasis, StepSummary
@@ -27,12 +27,8 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     rows: Int64
     launched: Int64
     done: Int64
-    busy_from: Int64
-    """Starts of the busy intervals, ascending."""
-    busy_to: Int64
-    """Ends of the busy intervals."""
-    busy_sum: Int64
-    """Busy time up to the end of each busy interval."""
+    busy: Cover
+    """When any of it ran."""
     begins: Int64
     """When the entries began, ascending."""
 
@@ -41,22 +37,10 @@ class Work(msgspec.Struct, frozen=True, eq=False):
         at = self.launched.searchsorted(launched_before)
         return (self.done[at - 1], at > 0) if len(self.done) else (np.zeros(len(at), np.int64), at > 0)
 
-    def busy_within(self, start: int, end: int) -> int:
-        """Return how long the device worked between these times, in ns."""
-        if end <= start:
-            return 0
-        return self._busy_until(end) - self._busy_until(start)
-
     def idle_from(self, times: Int64) -> Int64:
         """Return from when on the device is idle: each of these times, or the end of the work that runs then; ns."""
-        k = self.busy_from.searchsorted(times, side="right")
-        return np.where(k > 0, np.maximum(times, self.busy_to[k - 1]), times) if len(self.busy_to) else times
-
-    def _busy_until(self, at: int) -> int:
-        k = int(self.busy_from.searchsorted(at))
-        if k == 0:
-            return 0
-        return self.busy_sum.item(k - 1) - max(0, self.busy_to.item(k - 1) - at)
+        k, ends = self.busy.starts.searchsorted(times, side="right"), self.busy.ends
+        return np.where(k > 0, np.maximum(times, ends[k - 1]), times) if len(ends) else times
 
 
 class DeviceWork:
@@ -118,12 +102,12 @@ class DeviceWork:
         rows, launched = (self._rows, self._launched) if mask.all() else (self._rows[mask], self._launched[mask])
         s = self._slices
         begins, done = s.ts[rows], s.end[rows]
-        starts, ends = union(begins, done)
+        busy = Cover(*union(begins, done))
         if not (launched[1:] >= launched[:-1]).all():  # the work of a single stream is in order
             order = np.argsort(launched, kind="stable")
             rows, launched, done = rows[order], launched[order], done[order]
         np.maximum.accumulate(done, out=done)
-        return Work(rows, launched, done, starts, ends, np.cumsum(ends - starts), begins)
+        return Work(rows, launched, done, busy, begins)
 
 
 @once

@@ -74,7 +74,7 @@ class _Held:
         """Return the length of this interval if it is long and the device is busy in little of it; else 0."""
         if end - begin <= HELD_NS:
             return 0
-        busy = self._work.of(device).busy_within(begin, end)
+        busy = self._work.of(device).busy.between(begin, end)
         return end - begin if EXPLAINED * busy < end - begin else 0
 
 
@@ -231,7 +231,7 @@ def _streams(trace: Trace) -> Iterator[Lack]:
     most = TWO_AT_ONCE if dependent and trace.info.vendor is Vendor.CUDA else 1.0 + AT_ONCE
     for device in device_work.devices:
         for stream, work in device_work.by_stream(device).items():
-            took, there_was = _recorded_time(trace, work.rows), float(work.busy_sum[-1])
+            took, there_was = _recorded_time(trace, work.rows), float(work.busy.length)
             if took > most * there_was:
                 times = f"{duration(took / 1e3)} of work in {duration(there_was / 1e3)}"
                 sentence = f"Stream {stream} of device {device} reports {times}"

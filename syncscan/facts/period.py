@@ -12,7 +12,7 @@ import numpy as np
 from syncscan.facts.paths import Paths
 from syncscan.facts.profiler_work import profiler_syncs, profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
-from syncscan.model.interval import Interval, ThreadInterval, union
+from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of, union
 from syncscan.model.runtime_calls import is_copy, is_memcpy, is_synchronize, waits_by_nature
 from syncscan.model.slice_names import is_loader
 from syncscan.model.step_marks import ServingPhase
@@ -218,7 +218,7 @@ def _steps_track(trace: Trace, steps: Sequence[Interval]) -> int:
 
 def _before_within(trace: Trace, interval: Interval) -> int:
     """Return how long the host waits for launches from before the first step in this interval, ns."""
-    return sum(max(0, min(end, interval.end) - max(begin, interval.begin)) for _, begin, end in waits_before(trace))
+    return cover_of([(begin, end) for _, begin, end in waits_before(trace)]).between(*interval)
 
 
 def step_times(trace: Trace) -> list[int]:
@@ -267,8 +267,7 @@ def _profilers(trace: Trace, steps: Sequence[Interval]) -> int:
 def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:
     """Return how long any stream works on the launches of these intervals, in ns; overlap counts once."""
     rows = work_of_steps(trace, steps)
-    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
-    return float((ends - starts).sum())
+    return float(Cover(*union(trace.slices.ts[rows], trace.slices.end[rows])).length)
 
 
 def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
@@ -295,9 +294,8 @@ def _done(trace: Trace, steps: Sequence[Interval]) -> list[int]:
 def _busy(trace: Trace, begin: int, end: int) -> float:
     """Return the share of this time in which the device is busy."""
     rows = trace.device_rows
-    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
-    overlap = np.minimum(ends, end) - np.maximum(starts, begin)
-    return float(overlap[overlap > 0].sum()) / max(1, end - begin)
+    busy = Cover(*union(trace.slices.ts[rows], trace.slices.end[rows]))
+    return busy.between(begin, end) / max(1, end - begin)
 
 
 class PhaseSummary(msgspec.Struct, frozen=True):

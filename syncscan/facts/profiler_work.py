@@ -17,7 +17,7 @@ import numpy as np
 
 from syncscan.facts.paths import frames_around
 from syncscan.model.arrays import Bool, Int64, distinct, quantile
-from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
+from syncscan.model.interval import Interval, ThreadInterval, cover_of
 from syncscan.model.runtime_calls import (
     copies_and_waits,
     is_blocking_copy,
@@ -116,26 +116,15 @@ def profilers_own(trace: Trace) -> tuple[ThreadInterval, ...]:
     held: dict[int, list[tuple[int, int]]] = {}
     for track, begin, end in _placed(trace, rows):
         held.setdefault(track, []).append((begin, end))
-    covers = {track: cover_of(intervals) for track, intervals in held.items()}
-    placed = [
-        ThreadInterval(track, begin, end)
-        for track, cover in covers.items()
-        for begin, end in zip(cover.starts.tolist(), cover.ends.tolist(), strict=True)
-    ]
+    placed = [ThreadInterval(track, *one) for track, own in held.items() for one in cover_of(own).intervals]
     return tuple(sorted(placed, key=lambda interval: (interval.begin, interval.track)))
 
 
 def profilers_own_within(trace: Trace, intervals: Iterable[Interval]) -> list[int]:
     """Return how long the profiler blocked the steps' thread in each of these intervals, ns."""
     main = _steps_track(trace)
-    own = [(begin, end) for track, begin, end in profilers_own(trace) if track == main]
-    cover, listed = cover_of(own) if own else None, list(intervals)
-    return [_covered_ns(cover, one) for one in listed] if cover else [0] * len(listed)
-
-
-def _covered_ns(cover: Cover, interval: Interval) -> int:
-    overlap = np.minimum(cover.ends, interval.end) - np.maximum(cover.starts, interval.begin)
-    return int(overlap[overlap > 0].sum())
+    own = cover_of([(begin, end) for track, begin, end in profilers_own(trace) if track == main])
+    return [own.between(*interval) for interval in intervals]
 
 
 def _placed(trace: Trace, rows: Int64) -> Iterator[ThreadInterval]:

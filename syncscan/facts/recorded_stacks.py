@@ -10,11 +10,11 @@ from operator import itemgetter
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, among, grouped, numbered
+from syncscan.model.arrays import Bool, Int32, Int64, among, grouped
 from syncscan.model.capture import Frame, TimedCall
 from syncscan.model.runtime_calls import is_memcpy, is_synchronize
 from syncscan.model.slice_names import is_torch_op
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.trace import NONE, Trace, names_that
 
 _BEFORE_NS = 1_000_000
 """How long before its call a synchronize without an op may have called back: a host preempted between the two loses at
@@ -100,9 +100,8 @@ class RecordedStacks:
         return self._stack(sync.stack, sync.module, sync.borrowed)
 
     def _called(self, rows: Int64, predicate: Callable[[str], bool]) -> Bool:
-        """Return which of these rows have a name that satisfies `predicate`, called once per name; any for NONE."""
-        names, which = numbered(self._slices.name[rows])
-        return np.array([predicate(self._strings[name]) for name in names.tolist()], np.bool_)[which]
+        """Return which of these rows have a name that satisfies `predicate`; any for NONE."""
+        return names_that(predicate, self._strings, self._slices.name[rows])
 
     def _of_timed_call(self, track: int, start: int) -> RecordedStack | None:
         """Return the stack of a timed call around this sync point, for calls without callbacks (allocator, Thrust)."""

@@ -86,7 +86,7 @@ def library_setups(trace: Trace) -> Int64:
     idle = [
         row
         for row in rows[s.dur[rows] >= LONG_NS].tolist()
-        if not any(work.of(device).busy_within(s.ts.item(row), s.end.item(row)) for device in work.devices)
+        if not any(work.of(device).busy.between(s.ts.item(row), s.end.item(row)) for device in work.devices)
     ]
     return np.array(idle, np.int64)
 

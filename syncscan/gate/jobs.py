@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from syncscan import features
 from syncscan.errors import UsageError
 from syncscan.gate.differences import DiffState, Site
-from syncscan.gate.matched_sites import Key, key_of
+from syncscan.gate.matched_sites import Key, key_of, site_of
 from syncscan.gate.recordings import Recordings
 from syncscan.gate.state import HAIR, GainShare, State, Timing
 from syncscan.gate.verdict import Limit, Rules, Violation
@@ -62,7 +62,10 @@ class JobState(State):
         groups: defaultdict[Key, list[Finding]] = defaultdict(list)
         for finding in self.findings:
             groups[key_of(finding)].append(finding)
-        return {key: _site(findings) for key, findings in groups.items()}
+        return {
+            key: site_of(findings, 1, {0: (sum(f.per_step for f in findings), sum(f.waited_us for f in findings))})
+            for key, findings in groups.items()
+        }
 
     @property
     def timings(self) -> Sequence[Timing]:
@@ -93,7 +96,7 @@ class JobState(State):
         elif len(findings) > 1:
             saving = min(sum(gain for gain, _ in gains), fleet.recoverable_us)
             high = fleet.recoverable_range_us[1]
-        return [GainShare(*(us / fleet.baseline_us for us in (saving, low, max(high, saving))))]
+        return [(saving / fleet.baseline_us, low / fleet.baseline_us, max(high, saving) / fleet.baseline_us)]
 
     def most(self, selected: Sequence[Finding], field: str) -> tuple[float, str]:
         """Return the largest sum of a field over these findings on one rank, and that rank."""
@@ -166,19 +169,6 @@ class JobState(State):
 def state_of(of: Analysis | Fleet) -> State:
     """Return a recording or a job as checks read it."""
     return JobState(of) if isinstance(of, Fleet) else Recordings([of])
-
-
-def _site(findings: Sequence[Finding]) -> Site:
-    gains = [f.recoverable_us for f in findings if f.recoverable_us is not None]
-    return Site(
-        findings=tuple(sorted(findings, key=lambda f: -f.waited_us)),
-        steps=1,
-        seen={0: (sum(f.per_step for f in findings), sum(f.waited_us for f in findings))},
-        bubble_us=sum(f.idle_us for f in findings),
-        recoverable_us=sum(gains) if gains else None,
-        always=True,
-        ranks=tuple(sorted({rank for f in findings for rank in f.ranks})),
-    )
 
 
 def is_job(fleet: bool, paths: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
@@ -13,9 +13,9 @@ from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import EMPTY, Baseline, Entry, known_by
 from syncscan.gate.config import Placed, SourceText, Written, lines_of
 from syncscan.gate.jobs import state_of
-from syncscan.gate.races import is_of_races, sort_out_races, too_many_races
+from syncscan.gate.races import is_of_races, races_within, too_many_races
 from syncscan.gate.state import HAIR, State
-from syncscan.gate.verdict import Allowance, By, CheckVerdict, Exempt, Limit, Rules, SortedOut, Violation
+from syncscan.gate.verdict import Allowance, CheckVerdict, Limit, Rules, Violation, sort_out
 from syncscan.model.analysis import Analysis
 from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Source
@@ -56,70 +56,46 @@ def judge(
     verdict = _check(state_of(checked), rules, baseline, comments, today)
     if isinstance(checked, Fleet):
         return verdict
-    races = sort_out_races(checked, rules, baseline, comments, today)
+    counted, exempt, notes, unused = races_within(checked, rules, baseline, comments, today)
     met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(checked.trace))
     return replace(
         verdict,
-        violations=(*verdict.violations, *too_many_races(rules, races.counted)),
-        notes=(*verdict.notes, *races.notes),
-        unused=(*verdict.unused, *races.unused),
+        violations=(*verdict.violations, *too_many_races(rules, counted)),
+        notes=(*verdict.notes, *notes),
+        unused=(*verdict.unused, *unused),
         stale=tuple(stale),
         met=tuple(met),
-        races=races.counted,
-        exempt_races=races.exempt,
+        races=counted,
+        exempt_races=exempt,
         step=checked.step,
     )
 
 
 def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date) -> CheckVerdict:
     known, unmatched = known_by(baseline, state)
-    sorted_out = sort_out(state.findings, rules, known, comments, today)
+    written = {f.id: comments.on(f) for f in state.findings}  # one on a wait that is meant isn't stale either
+    unintended = [f for f in state.findings if not f.intended]
+    counted, exempt, used = sort_out(unintended, lambda f: f.rule, _names, lambda f: written[f.id], known, rules, today)
+    unused = (entry for n, entry in enumerate(rules.allowed) if n not in used and not is_of_races(entry))
     default = (DEFAULT,) if rules.races is None else ()
     why = state.unseen()
     unseen = (Violation(limit=DEFAULT, sentence=why),) if why else ()
-    violations = (v for limit in rules.limits or default for v in _violations(limit, sorted_out.counted, state))
+    violations = (v for limit in rules.limits or default for v in _violations(limit, counted, state))
     return CheckVerdict(
         path=state.name,
         violations=(*unseen, *violations),
-        counted=sorted_out.counted,
-        exempt=sorted_out.exempt,
-        notes=(*sorted_out.notes, *state.doubts(rules)),
-        unused=(*sorted_out.unused, *map(_still_known, unmatched)),
+        counted=counted,
+        exempt=exempt,
+        notes=(
+            *(note for f in counted for note in _why_not(f, written[f.id])),
+            *map(_expired, (rules.allowed[n] for n in sorted(used) if rules.allowed[n].expired(today))),
+            *state.doubts(rules),
+        ),
+        unused=(
+            *(f"The allow-list's entry for {entry} matches no sync here: remove it." for entry in unused),
+            *map(_still_known, unmatched),
+        ),
     )
-
-
-def sort_out(
-    findings: Sequence[Finding],
-    rules: Rules,
-    baseline_reasons: Mapping[str, str],
-    comments: Written,
-    today: datetime.date,
-) -> SortedOut[Finding]:
-    """Separate findings that count from those exempt by the allow-list, a comment or the baseline.
-
-    Findings that are meant neither count nor are exempt. An exception counts up to the day on which it expires.
-    """
-    used: set[int] = set()
-    exempt: list[Exempt[Finding]] = []
-    counted: list[Finding] = []
-    notes: list[str] = []
-    for finding in findings:
-        written = comments.on(finding)
-        if finding.intended:
-            continue
-        listed = _matching_allowance(finding, rules.allowed, today, used)
-        if listed:
-            exempt.append(Exempt(finding, By.ALLOW_LIST, listed.reason))
-        elif written and written.allows(finding.rule):
-            exempt.append(Exempt(finding, By.COMMENT, written.reason))
-        elif finding.id in baseline_reasons:
-            exempt.append(Exempt(finding, By.BASELINE, baseline_reasons[finding.id]))
-        else:
-            counted.append(finding)
-            notes += _why_not(finding, written)
-    notes += _expired(rules.allowed, used, today)
-    unused = [f"The allow-list's entry for {entry} matches no sync here: remove it." for entry in _unused(rules, used)]
-    return SortedOut(counted=tuple(counted), exempt=tuple(exempt), notes=tuple(notes), unused=tuple(unused))
 
 
 def _still_known(entry: Entry) -> str:
@@ -129,18 +105,6 @@ def _still_known(entry: Entry) -> str:
 def _stale(placed: Placed) -> str:
     file, comment = placed
     return f"{file}:{comment.line}: stale comment {comment}: no such sync here. Remove it."
-
-
-def _matching_allowance(
-    finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]
-) -> Allowance | None:
-    """Return the first valid entry that names a finding; `used` collects all entries that name any."""
-    for number, entry in enumerate(allowed):
-        if _names(entry, finding):
-            used.add(number)
-            if entry.expires is None or today <= entry.expires:
-                return entry
-    return None
 
 
 def _names(entry: Allowance, finding: Finding) -> bool:
@@ -175,15 +139,8 @@ def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
         yield f"{place}: the comment allows {', '.join(comment.rules)}, but this is {finding.rule}."
 
 
-def _unused(rules: Rules, used: set[int]) -> Iterator[Allowance]:
-    yield from (entry for n, entry in enumerate(rules.allowed) if n not in used and not is_of_races(entry))
-
-
-def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
-    for number in sorted(used):
-        entry = allowed[number]
-        if entry.expires and entry.expires < today:
-            yield f"The allow-list's entry for {entry} expired on {entry.expires} ({entry.reason})."
+def _expired(entry: Allowance) -> str:
+    return f"The allow-list's entry for {entry} expired on {entry.expires} ({entry.reason})."
 
 
 def _violations(limit: Limit, counted: Sequence[Finding], state: State) -> Iterator[Violation]:

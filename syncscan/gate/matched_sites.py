@@ -52,23 +52,21 @@ def sites_of(analysis: Analysis) -> dict[Key, Site]:
     scopes = _without_step_numbers(analysis)
     for finding in analysis.findings:
         groups[key_of(finding, scopes[finding.id])].append(finding)
-    return {key: _site(findings, analysis) for key, findings in groups.items()}
+    steps = max(1, analysis.step.count)
+    return {key: site_of(findings, steps, _by_step(findings, analysis)) for key, findings in groups.items()}
 
 
 def joined(sites: Sequence[Site]) -> Site:
     """Merge sites of one recording: another recording may know only their common function."""
     if len(sites) == 1:
         return sites[0]
-    gains = [s.recoverable_us for s in sites if s.recoverable_us is not None]
-    compiled = [s.once_compiled_us for s in sites if s.once_compiled_us is not None]
-    findings = sorted((f for s in sites for f in s.findings), key=lambda f: -f.waited_us)
     return Site(
-        findings=tuple(findings),
+        findings=tuple(sorted((f for s in sites for f in s.findings), key=lambda f: -f.waited_us)),
         steps=sites[0].steps,
         seen=_add(s.seen for s in sites),
         bubble_us=sum(s.bubble_us for s in sites),
-        recoverable_us=sum(gains) if gains else None,
-        once_compiled_us=sum(compiled) if compiled else None,
+        recoverable_us=_total(s.recoverable_us for s in sites),
+        once_compiled_us=_total(s.once_compiled_us for s in sites),
         always=any(s.always for s in sites),
         ranks=tuple(sorted({rank for s in sites for rank in s.ranks})),
     )
@@ -119,20 +117,23 @@ def unnumbered(name: str) -> str:
     return f"{mark.framework} {mark.phase.value}" if mark else _STEP.sub(r"\1\2#", name)
 
 
-def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
-    steps = max(1, analysis.step.count)
-    seen = _by_step(findings, analysis)
-    gains = [f.recoverable_us for f in findings if f.recoverable_us is not None]
-    compiled = [f.once_compiled_us for f in findings if f.once_compiled_us is not None]
+def site_of(findings: Sequence[Finding], steps: int, seen: Seen) -> Site:
+    """Return the site of these findings of one recording or job, with count and wait in each step that has it."""
     return Site(
         findings=tuple(sorted(findings, key=lambda f: -f.waited_us)),
         steps=steps,
         seen=seen,
         bubble_us=sum(f.idle_us for f in findings),
-        recoverable_us=sum(gains) if gains else None,
-        once_compiled_us=sum(compiled) if compiled else None,
+        recoverable_us=_total(f.recoverable_us for f in findings),
+        once_compiled_us=_total(f.once_compiled_us for f in findings),
         always=len(seen) == steps,
+        ranks=tuple(sorted({rank for f in findings for rank in f.ranks})),
     )
+
+
+def _total(gains: Iterable[float | None]) -> float | None:
+    known = [gain for gain in gains if gain is not None]
+    return sum(known) if known else None
 
 
 def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:

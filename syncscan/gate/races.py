@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from syncscan.gate.baseline import Baseline
 from syncscan.gate.config import Written
-from syncscan.gate.verdict import Allowance, By, Exempt, Limit, Rules, SortedOut, Violation
+from syncscan.gate.verdict import Allowance, Exempt, Limit, Rules, Violation, sort_out
 from syncscan.model.analysis import Analysis
 from syncscan.model.race import Race, RaceKind, RaceLine
 
@@ -21,35 +21,26 @@ NOT_SEEN = (
 )
 
 
-def sort_out_races(
+def races_within(
     analysis: Analysis, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date
-) -> SortedOut[Race]:
-    """Separate the races of one dry run that count; a recording has none, which is said where races are limited."""
+) -> tuple[tuple[Race, ...], tuple[Exempt[Race], ...], Sequence[str], Sequence[str]]:
+    """Return the races of one dry run that count, the exempt ones, notes, and exceptions that match none.
+
+    A recording has no races, which is noted where they are limited.
+    """
     if not analysis.trace.info.capture.pretended:
-        return SortedOut(notes=(NOT_SEEN,) if rules.races is not None else ())
-    counted: list[Race] = []
-    exempt: list[Exempt[Race]] = []
-    used: set[int] = set()
-    baseline_ids = {race.id for race in baseline.races}
+        return (), (), (NOT_SEEN,) if rules.races is not None else (), ()
     paths = _paths(analysis)
-    for race in analysis.races:
-        written = comments.at(race.second.line, race.second.file, *paths.get(race.second, ()))
-        listed = [n for n, entry in enumerate(rules.allowed) if _names(entry, race)]
-        used.update(listed)
-        valid = [rules.allowed[n] for n in listed if _counts(rules.allowed[n], today)]
-        if valid:
-            exempt.append(Exempt(race, By.ALLOW_LIST, valid[0].reason))
-        elif written is not None and written.allows(race.kind.value):
-            exempt.append(Exempt(race, By.COMMENT, written.reason))
-        elif race.id in baseline_ids:
-            exempt.append(Exempt(race, By.BASELINE, "known before"))
-        else:
-            counted.append(race)
-    return SortedOut(
-        counted=tuple(counted),
-        exempt=tuple(exempt),
-        unused=(*_unused(rules.allowed, used, today), *_gone(analysis.races, baseline)),
+    counted, exempt, used = sort_out(
+        analysis.races,
+        lambda race: race.kind.value,
+        _names,
+        lambda race: comments.at(race.second.line, race.second.file, *paths.get(race.second, ())),
+        {race.id: "known before" for race in baseline.races},
+        rules,
+        today,
     )
+    return counted, exempt, (), (*_unused(rules.allowed, used, today), *_gone(analysis.races, baseline))
 
 
 def _paths(analysis: Analysis) -> Mapping[RaceLine, Sequence[str]]:
@@ -89,15 +80,11 @@ def _names(entry: Allowance, race: Race) -> bool:
     )
 
 
-def _counts(entry: Allowance, today: datetime.date) -> bool:
-    return entry.expires is None or today <= entry.expires
-
-
-def _unused(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
+def _unused(allowed: Sequence[Allowance], used: Container[int], today: datetime.date) -> Iterator[str]:
     for number, entry in enumerate(allowed):
         if is_of_races(entry) and number not in used:
             yield f"The allow-list's entry for {entry} matches no race here: remove it."
-        elif is_of_races(entry) and not _counts(entry, today):
+        elif is_of_races(entry) and entry.expired(today):
             yield f"The allow-list's entry for {entry} expired on {entry.expires} ({entry.reason})."
 
 

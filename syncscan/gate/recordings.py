@@ -90,7 +90,7 @@ class Recordings(State):
 
     def saved(self, selected: Sequence[Finding]) -> tuple[float, float] | None:
         share = _share(self.analyses[0], selected)
-        return (share.gain, share.gain) if share else None
+        return (share[0], share[0]) if share else None
 
     def unseen(self) -> str:
         """Return whether the trace has no calls, in which syncs could be seen."""
@@ -127,7 +127,7 @@ def _share(analysis: Analysis, findings: Sequence[Finding]) -> GainShare | None:
     projection = analysis.whatif(*(f"id:{_literal(f.id)}" for f in findings), fix=True)
     base = projection.baseline_us or 1.0
     low, high = projection.range_us
-    return GainShare(*(max(0.0, saving) / base for saving in (projection.saving_us, base - high, base - low)))
+    return max(0.0, projection.saving_us) / base, max(0.0, base - high) / base, max(0.0, base - low) / base
 
 
 def _literal(id: str) -> str:

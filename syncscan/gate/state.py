@@ -43,12 +43,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
         return 0.0 if works >= BOUND_FROM else 1 - works
 
 
-class GainShare(msgspec.Struct, frozen=True):
-    """A gain and its range, as fractions of the step."""
-
-    gain: float
-    least: float
-    most: float
+GainShare = tuple[float, float, float]
+"""A gain, and the least and the most that it may be, as fractions of the step."""
 
 
 class State(Protocol):

@@ -160,10 +160,7 @@ def _promise(shares: Sequence[GainShare], step: StepChange) -> Promise | None:
     """Return what the earlier state's replays projected without the removed sites, scaled to the compared step."""
     if not shares:
         return None
-    saving, least, most = (
-        statistics.fmean(column) * step.before_us
-        for column in ([s.gain for s in shares], [s.least for s in shares], [s.most for s in shares])
-    )
+    saving, least, most = (statistics.fmean(column) * step.before_us for column in zip(*shares, strict=True))
     return Promise(saving_us=saving, range_us=(least, most), kept=_promise_kept(least, most, step))
 
 

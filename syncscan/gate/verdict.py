@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
 
+from syncscan.facts.allow_comments import Comment
 from syncscan.model.finding import Finding
 from syncscan.model.race import Race
 from syncscan.model.step import NOT_MEASURED, StepSummary
@@ -51,6 +52,9 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
         named = (("rule", self.rule), ("scope", self.scope), ("op", self.op), ("line", self.line))
         return ", ".join(f"{name} {glob}" for name, glob in named if glob)
 
+    def expired(self, today: datetime.date) -> bool:
+        return self.expires is not None and self.expires < today
+
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A project's limits and exceptions."""
@@ -84,13 +88,34 @@ class Exempt(msgspec.Struct, Generic[Checked], frozen=True):
     reason: str
 
 
-class SortedOut(msgspec.Struct, Generic[Checked], frozen=True, kw_only=True):
-    """Findings or races that count for limits, those that don't, and what is to be done about exceptions."""
+def sort_out(
+    checked: Iterable[Checked],
+    rule: Callable[[Checked], str],
+    names: Callable[[Allowance, Checked], bool],
+    comment: Callable[[Checked], Comment | None],
+    known: Mapping[str, str],
+    rules: Rules,
+    today: datetime.date,
+) -> tuple[tuple[Checked, ...], tuple[Exempt[Checked], ...], frozenset[int]]:
+    """Return what counts, what the allow-list, a comment or the baseline exempts, and the entries that name any.
 
-    counted: tuple[Checked, ...] = ()
-    exempt: tuple[Exempt[Checked], ...] = ()
-    notes: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
+    Entries are numbers in the allow-list; one exempts up to the day on which it expires. `known` has the reason of each
+    id in the baseline.
+    """
+    counted, exempt, used = list[Checked](), list[Exempt[Checked]](), set[int]()
+    for one in checked:
+        written, listed = comment(one), [n for n, entry in enumerate(rules.allowed) if names(entry, one)]
+        used.update(listed)
+        valid = next((rules.allowed[n] for n in listed if not rules.allowed[n].expired(today)), None)
+        if valid:
+            exempt.append(Exempt(one, By.ALLOW_LIST, valid.reason))
+        elif written and written.allows(rule(one)):
+            exempt.append(Exempt(one, By.COMMENT, written.reason))
+        elif one.id in known:
+            exempt.append(Exempt(one, By.BASELINE, known[one.id]))
+        else:
+            counted.append(one)
+    return tuple(counted), tuple(exempt), frozenset(used)
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):

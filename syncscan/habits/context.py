@@ -171,7 +171,7 @@ class Context(Caching, frozen=True):
 
     def idle_within(self, intervals: Sequence[ThreadInterval]) -> float:
         idle = [
-            sum(end - begin - self.work.of(d).busy_within(begin, end) for _, begin, end in intervals)
+            sum(end - begin - self.work.of(d).busy.between(begin, end) for _, begin, end in intervals)
             for d in self.work.devices
         ]
         return float(max(idle, default=0)) / self.count / 1e3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from syncscan.facts.chosen_process import launched_by, of_process, processes, share_correlations
 from syncscan.facts.profiler_work import device_clock
 from syncscan.load.damage import Damage
-from syncscan.model.arrays import Bool, Int64, looked_up
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.duration import duration
 from syncscan.model.slice_names import is_annotation, is_op
-from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Slices, Trace, of_categories
+from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Slices, Trace, names_that, of_categories
 
 _ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 """Characters that a backslash and a letter may stand for in JSON (RFC 8259, 7), without quotes and slashes."""
@@ -46,28 +46,19 @@ def tell_annotations(columns: dict[str, Any], strings: Sequence[str], categories
     """
     ops = np.flatnonzero(columns["category"] == Category.CPU_OP)
     names = columns["name"][ops]
-    scopes = _that(is_annotation, strings, names)
+    scopes = names_that(is_annotation, strings, names)
     if WITHOUT_ANNOTATIONS in categories:
-        free = ~_that(is_op, strings, names) & (columns["sequence"][ops] == NONE)
+        free = ~names_that(is_op, strings, names) & (columns["sequence"][ops] == NONE)
         scopes |= free & ~_in_ops(columns, strings, ops)
     if scopes.any():
         columns["category"][ops[scopes]] = Category.ANNOTATION
-
-
-def _that(predicate: Callable[[str], bool], strings: Sequence[str], names: Any) -> Bool:
-    """Return which of these names satisfy `predicate`, called once per name."""
-    used, hits = np.zeros(len(strings), np.bool_), np.zeros(len(strings), np.bool_)
-    used[names] = True
-    hits[[number for number in np.flatnonzero(used).tolist() if predicate(strings[number])]] = True
-    mask: Bool = looked_up(hits, names)
-    return mask
 
 
 def _in_ops(columns: dict[str, Any], strings: Sequence[str], rows: Int64) -> Bool:
     """Return which of these rows lie directly in a range with an op's name."""
     parent = columns["parent"][rows]
     inside = (parent != NONE) & (columns["category"][parent] == Category.CPU_OP)
-    inside[inside] = _that(is_op, strings, columns["name"][parent[inside]])
+    inside[inside] = names_that(is_op, strings, columns["name"][parent[inside]])
     return np.asarray(inside, np.bool_)
 
 

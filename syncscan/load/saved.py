@@ -35,17 +35,6 @@ _FRAME_TYPES = {name: TYPES[name] for name in FRAME_COLUMNS}
 _LONGEST = int(LONGEST_US) * 1000
 
 
-class _Versioned(msgspec.Struct):
-    version: int
-
-
-class _SavedHead(msgspec.Struct):
-    """A document's identification of its reader; the report in it is for other programs."""
-
-    schema: str
-    saved: msgspec.Raw = msgspec.Raw(b"")
-
-
 def named_as_saved(name: str) -> bool:
     """Return whether a file of this name is a saved analysis: `NAME.syncscan.json`, compressed or not."""
     return _NAME.fullmatch(name) is not None
@@ -110,14 +99,18 @@ def _too_large(name: str) -> TraceTooLarge:
 
 
 def _read_rest(text: bytes, name: str) -> Saved:
-    head = msgspec.json.decode(text, type=_SavedHead)
-    if head.schema != "syncscan.analysis/2" or not bytes(head.saved):
-        raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)
-    version = msgspec.json.decode(head.saved, type=_Versioned).version
+    document = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    schema = msgspec.json.decode(document["schema"], type=str)
+    if schema != "syncscan.analysis/2" or "saved" not in document:
+        raise TraceUnreadable(f"{name} is a report ({schema}) without the trace.", _AGAIN)
+    stored = msgspec.json.decode(document["saved"], type=dict[str, msgspec.Raw])
+    if "version" not in stored:
+        raise ValueError("it has no version")
+    version = msgspec.json.decode(stored["version"], type=int)
     if version != VERSION:
         why = f"{name} was saved by another syncscan: its version is {version}, and this one reads {VERSION}."
         raise TraceUnreadable(why, _AGAIN)
-    return msgspec.json.decode(head.saved, type=Saved)
+    return msgspec.json.decode(document["saved"], type=Saved)
 
 
 def require(saved: SavedTrace, name: str, most: int | None) -> None:

@@ -49,15 +49,6 @@ def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
     return starts.take(np.concatenate(([0], gaps + 1))), reach.take(np.concatenate((gaps, [len(starts) - 1])))
 
 
-def union_of(intervals: Sequence[Interval]) -> list[Interval]:
-    """Return the union of these intervals, in any order, as disjoint ascending ones."""
-    if not intervals:
-        return []
-    starts, ends = (np.array(column, np.int64) for column in zip(*sorted(intervals), strict=True))
-    first, last = union(starts, ends)
-    return [Interval(*pair) for pair in zip(first.tolist(), last.tolist(), strict=True)]
-
-
 class Cover:
     """Disjoint ascending intervals, as `union` returns them, that answer how much of any interval they cover."""
 
@@ -69,6 +60,18 @@ class Cover:
     def length(self) -> int:
         """Total length, ns."""
         return int(self._sum[-1])
+
+    @property
+    def intervals(self) -> list[Interval]:
+        return list(map(Interval, self.starts.tolist(), self.ends.tolist()))
+
+    def between(self, begin: int, end: int) -> int:
+        """Return how much of one interval is covered, ns; 0 if it ends before it begins."""
+        return self._until(end) - self._until(begin) if end > begin else 0
+
+    def _until(self, at: int) -> int:
+        begun = int(self.starts.searchsorted(at))
+        return self._sum.item(begun) - max(0, self.ends.item(begun - 1) - at) if begun else 0
 
     def within(self, begins: Int64, ends: Int64) -> Int64:
         """Return how much of each of these intervals is covered, ns; 0 for one that ends before it begins.
@@ -87,7 +90,7 @@ class Cover:
         covered -= np.maximum(begins, begun, out=begun)
         np.maximum(covered, 0, out=covered)
         far = np.flatnonzero(ends > np.repeat(self._or_never(self.ends, following), times))  # few reach into a second
-        covered[far] = np.maximum(self._until(ends[far]) - self._until(begins[far]), 0)
+        covered[far] = np.maximum(self.before(ends[far]) - self.before(begins[far]), 0)
         return covered
 
     def _or_never(self, times: Int64, some: slice) -> Int64:
@@ -108,7 +111,8 @@ class Cover:
         left = np.flatnonzero((within[:-1] == 1) & (turns[:-1] < turns[1:]))  # covered by self alone
         return Cover(*union(turns[left], turns[left + 1]))
 
-    def _until(self, times: Int64) -> Int64:
+    def before(self, times: Int64) -> Int64:
+        """Return how much is covered before each of these times, ns."""
         before = np.searchsorted(self.ends, times, side="right")
         begun = np.append(self.starts, _NEVER)[before]
         until: Int64 = self._sum[before] + np.maximum(times - np.minimum(begun, times), 0)

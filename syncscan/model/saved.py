@@ -71,26 +71,21 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """First analyzed step among those found, and exclusive end."""
 
 
-class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Value of the key `saved`."""
+class StoredContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Data that a saved analysis stores besides its trace."""
 
-    version: Annotated[int, msgspec.Meta(ge=1, le=VERSION)] = VERSION
     asked: Asked
     sources: dict[str, str]
     """Text of each program file as it was, with functions without a sync left blank."""
     newer: tuple[str, ...] = ()
     """Files that are newer than the trace."""
+
+
+class Saved(StoredContext, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Value of the key `saved`."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, le=VERSION)] = VERSION
     trace: SavedTrace
-
-
-class StoredContext(msgspec.Struct, frozen=True):
-    """Data that a saved analysis stores besides its trace."""
-
-    asked: Asked
-    sources: Mapping[str, str]
-    """Text of each program file when the analysis was saved."""
-    newer: tuple[str, ...] = ()
-    """Files that were newer than the trace."""
 
 
 def packed(columns: Mapping[str, Any], level: int) -> Packed:

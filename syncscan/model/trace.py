@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -282,12 +282,7 @@ class Trace(Caching, frozen=True, eq=False):
 
     def called(self, rows: Int64, predicate: Callable[[str], Any]) -> Bool:
         """Return which of these rows have a name that satisfies `predicate`, called once per distinct name."""
-        names = self.slices.name.take(rows)
-        used, hits = np.zeros(len(self.strings), np.bool_), np.zeros(len(self.strings), np.bool_)
-        used[names] = True
-        hits[[number for number in np.flatnonzero(used).tolist() if predicate(self.strings[number])]] = True
-        mask: Bool = looked_up(hits, names)
-        return mask
+        return names_that(predicate, self.strings, self.slices.name.take(rows))
 
     def rows_of(self, category: Category) -> tuple[Int64, Int32]:
         """Return the rows of a category, ascending, and the index of each row's name in `strings`."""
@@ -508,6 +503,15 @@ class Trace(Caching, frozen=True, eq=False):
         numbers = np.arange(len(self.tracks) + 1, dtype=self.slices.track.dtype)
         bounds: list[int] = np.searchsorted(self.slices.track, numbers).tolist()
         return bounds
+
+
+def names_that(predicate: Callable[[str], Any], strings: Sequence[str], names: Int32) -> Bool:
+    """Return which of these indices of strings are of one that satisfies `predicate`, called once per distinct one."""
+    used, hits = np.zeros(len(strings), np.bool_), np.zeros(len(strings), np.bool_)
+    used[names] = True
+    hits[[number for number in np.flatnonzero(used).tolist() if predicate(strings[number])]] = True
+    mask: Bool = looked_up(hits, names)
+    return mask
 
 
 def of_categories(column: Int8, categories: Iterable[Category]) -> Bool:

@@ -11,7 +11,7 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Finding, Severity, SyncPoint
-from syncscan.model.interval import Interval, union_of
+from syncscan.model.interval import Interval, cover_of
 from syncscan.model.projection import Schedule, StepState
 from syncscan.model.trace import Step, Trace
 from syncscan.report.phrases import real
@@ -76,7 +76,7 @@ def choose(analysis: Analysis, drawn: Int64, budget: int, extent: Interval, firs
     starts = np.sort(analysis.trace.slices.ts[drawn])
     chosen: list[Interval] = []
     for interval in _wanted(analysis, extent, first):
-        tried = union_of([*chosen, interval])
+        tried = cover_of([*chosen, interval]).intervals
         if _count(starts, tried) <= budget:
             chosen = tried
     return chosen or [_first(starts, budget, extent)]

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64, Int64, distinct
-from syncscan.model.interval import Interval, union_of
+from syncscan.model.interval import Interval, cover_of
 from syncscan.model.rank import CollectiveNode, Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
@@ -46,7 +46,7 @@ class _OwnTime:
     """
 
     def __init__(self, left_out: list[Interval], paced: Sequence[tuple[Interval, float]] = ()) -> None:
-        disjoint = [(interval, 1.0) for interval in union_of(left_out)]
+        disjoint = [(interval, 1.0) for interval in cover_of(left_out).intervals]
         if paced:
             disjoint = sorted([*disjoint, *_between_left_out(paced, [interval for interval, _ in disjoint])])
         self.begins = np.array([interval.begin for interval, _ in disjoint], np.int64)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.device_work import communicating
 from syncscan.model.arrays import Float64, Int64, distinct, median, quantile
-from syncscan.model.interval import Interval, union
+from syncscan.model.interval import Cover, Interval, union
 from syncscan.model.json_text import written
 from syncscan.model.rank import (
     CollectiveNode,
@@ -73,8 +73,8 @@ def _busy(trace: Trace, step: Interval) -> tuple[float, float]:
     """Return how long any stream works on this step's launches without collectives, and how long beside collectives."""
     s, rows = trace.slices, trace.device_rows[trace.launched_within(step.begin, step.end)]
     rows = rows[~trace.named(is_collective_kernel)[rows]]
-    starts, ends = union(s.ts[rows], s.end[rows])
-    return float((ends - starts).sum()), float((s.dur[rows] * beside_collectives(trace, rows)).sum())
+    busy = Cover(*union(s.ts[rows], s.end[rows])).length
+    return float(busy), float((s.dur[rows] * beside_collectives(trace, rows)).sum())
 
 
 class _Beside:
@@ -154,19 +154,11 @@ def beside_collectives(trace: Trace, rows: Int64) -> Float64:
     part = np.zeros(len(rows))
     for device in distinct(s.device[collective]).tolist():
         there = collective[s.device[collective] == device]
-        starts, ends = union(s.ts[there], s.end[there])
+        cover = Cover(*union(s.ts[there], s.end[there]))
         own = np.flatnonzero(s.device[rows] == device)
         length = np.maximum(s.dur[rows[own]], 1)
-        part[own] = (_covered_ns(starts, ends, s.end[rows[own]]) - _covered_ns(starts, ends, s.ts[rows[own]])) / length
+        part[own] = (cover.before(s.end[rows[own]]) - cover.before(s.ts[rows[own]])) / length
     return part
-
-
-def _covered_ns(starts: Int64, ends: Int64, at: Int64) -> Int64:
-    """Return how much of the time before each of these is covered by disjoint ascending intervals."""
-    before = np.concatenate([[0], np.cumsum(ends - starts)])
-    k = np.searchsorted(starts, at)
-    covered: Int64 = before[k] - np.where(k > 0, np.maximum(ends[np.maximum(k - 1, 0)] - at, 0), 0)
-    return covered
 
 
 def slowdown(trace: Trace) -> tuple[float, float]:

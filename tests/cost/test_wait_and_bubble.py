@@ -299,7 +299,7 @@ def test_idle_time_is_blamed_once(first: list[tuple[str, int, int]], second: lis
         if point.bubble_ns
         for begin in work.idle_from(np.array([point.released])).tolist()
     ]
-    assert all(work.busy_within(*bubble) == 0 for bubble in bubbles)
+    assert all(work.busy.between(*bubble) == 0 for bubble in bubbles)
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(bubbles)))
     assert all(point.wait_ns for point in points if point.bubble_ns)
 
@@ -314,8 +314,8 @@ def test_bubbles_are_never_more_than_the_idle_time(
     work = DeviceWork(trace).of(0)
     if not len(work.begins):
         return
-    begin, end = int(work.begins[0]), int(work.busy_to[-1])
-    idle = end - begin - work.busy_within(begin, end)
+    begin, end = int(work.begins[0]), int(work.busy.ends[-1])
+    idle = end - begin - work.busy.between(begin, end)
     assert sum(point.bubble_ns for point in points) <= idle
     assert step.bubble_us <= step.device_idle_us
 

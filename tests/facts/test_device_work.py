@@ -39,9 +39,9 @@ def test_devices_are_looked_for_once():
 def test_busy_intervals_are_merged():
     """Over all streams of the device, and for one."""
     work = two_streams()
-    assert work.of(0).busy_from.tolist() == [1_000, 301_000]
-    assert work.of(0).busy_to.tolist() == [151_000, 401_000]
-    assert work.of(0, 20).busy_from.tolist() == [51_000]
+    assert work.of(0).busy.starts.tolist() == [1_000, 301_000]
+    assert work.of(0).busy.ends.tolist() == [151_000, 401_000]
+    assert work.of(0, 20).busy.starts.tolist() == [51_000]
 
 
 def test_last_end_is_that_of_the_work_launched_before():
@@ -71,7 +71,7 @@ def test_busy_within_counts_every_busy_moment_once(pieces: list[tuple[int, int]]
         t.launch(at=at, lasts=lasts, stream=k)
     busy = {m for at, lasts in pieces for m in range(at + 1, at + 1 + lasts)}
     expected = len([m for m in busy if start <= m < end])
-    assert DeviceWork(t.trace()).of(0).busy_within(start * 1000, end * 1000) == expected * 1000
+    assert DeviceWork(t.trace()).of(0).busy.between(start * 1000, end * 1000) == expected * 1000
 
 
 @given(intervals)

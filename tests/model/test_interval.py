@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.model.interval import Cover, Interval, cover_of, union_of
+from syncscan.model.interval import Cover, Interval, cover_of
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: Interval(p[0], p[0] + p[1])))
 
@@ -30,15 +30,15 @@ def test_a_slice_touches_an_interval_up_to_its_edges() -> None:
 
 def test_intervals_that_touch_are_one() -> None:
     """No seam is left between them."""
-    assert union_of([Interval(5, 9), Interval(0, 5), Interval(20, 21)]) == [Interval(0, 9), Interval(20, 21)]
-    assert union_of([]) == []
+    assert cover_of([Interval(5, 9), Interval(0, 5), Interval(20, 21)]).intervals == [Interval(0, 9), Interval(20, 21)]
+    assert cover_of([]).intervals == []
 
 
 @given(INTERVALS)
 def test_a_union_covers_what_its_intervals_cover(intervals: list[Interval]) -> None:
     """Against counting unit by unit."""
     covered = {ts for interval in intervals for ts in range(*interval)}
-    union = union_of(intervals)
+    union = cover_of(intervals).intervals
     assert {ts for interval in union for ts in range(*interval)} == covered
     assert all(a.end < b.begin for a, b in itertools.pairwise(union))
 
@@ -46,16 +46,8 @@ def test_a_union_covers_what_its_intervals_cover(intervals: list[Interval]) -> N
 PAIRS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6)
 
 
-@given(INTERVALS)
-def test_a_cover_is_of_the_union(intervals: list[Interval]) -> None:
-    """In any order, from none at all."""
-    covering = cover_of(intervals)
-    assert [*zip(covering.starts.tolist(), covering.ends.tolist(), strict=True)] == union_of(intervals)
-
-
 def cover(pairs: list[tuple[int, int]]) -> Cover:
-    disjoint = union_of([Interval(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]])
-    return Cover(*(np.array([getattr(i, end) for i in disjoint], np.int64) for end in ("begin", "end")))
+    return cover_of([Interval(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]])
 
 
 def moments(pairs: list[tuple[int, int]]) -> set[int]:

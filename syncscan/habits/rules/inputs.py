@@ -223,5 +223,5 @@ def _alone(context: Context, row: int) -> int:
     s = context.trace.slices
     begin, end = int(s.ts[row]), int(s.end[row])
     rest = [st for st in context.work.streams(int(s.device[row])) if st != int(s.stream[row])]
-    beside = sum(context.work.of(int(s.device[row]), st).busy_within(begin, end) for st in rest)
+    beside = sum(context.work.of(int(s.device[row]), st).busy.between(begin, end) for st in rest)
     return max(0, end - begin - beside)

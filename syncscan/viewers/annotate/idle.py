@@ -35,7 +35,7 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
     input where the host was mostly in the DataLoader, else by late launches.
     """
     work = analysis.trace.cached(DeviceWork).of(device)
-    gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
+    gaps_from, gaps_to = work.busy.ends[:-1], work.busy.starts[1:]
     long = gaps_to - gaps_from >= SHORTEST
     starts, ends = gaps_from[long], gaps_to[long]
     behind, over, finding = _bubbles(analysis, device, work)
