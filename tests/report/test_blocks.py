@@ -6,6 +6,7 @@ import pytest
 
 from syncscan.report import markup, page, terminal
 from syncscan.report.blocks import (
+    Bar,
     Block,
     Code,
     Figure,
@@ -97,6 +98,38 @@ def test_on_a_page():
     assert "<details><summary>Details</summary>" in html
 
 
+def test_a_bar_is_drawn_on_a_page_and_characters_elsewhere():
+    """Each part as wide as its share; a page names them."""
+    block = facts([("run", Stacked((Bar((("steps", 0.5), ("evaluation", 0.25))), "half of it")))])
+    characters = f"{'█' * 30}{'▒' * 15}"
+    assert terminal.drawn([block], 80) == f"  run  {characters}\n       half of it\n"
+    assert f"| run | {characters}<br>half of it |" in markup.drawn([block])
+    html = page.drawn([block], "x")
+    assert 'x="50.0%" width="25.0%"' in html
+    assert "<title>evaluation 25%</title>" in html
+    assert "█" not in html
+
+
+def test_an_entry_that_opens_something_is_a_button_on_a_page():
+    """Its first piece stays before the button; elsewhere it is as any entry."""
+    words, opens = (strong("27%"), " at ", code("a.py:1")), {"finding": 3}
+    entry, plain = (Items((Item(words, ("below",), opens=to),)) for to in (opens, None))
+    assert terminal.drawn([entry]) == terminal.drawn([plain])
+    assert markup.drawn([entry]) == markup.drawn([plain])
+    html = page.drawn([entry], "x")
+    assert (
+        'id="r0" data-kind="change" data-finding="3"><bdi class="strong">27%</bdi><div><button type="button" '
+        'class="pick"><bdi> at </bdi><code><bdi>a.py:1</bdi></code></button><p><bdi>below</bdi></p></div></li>'
+    ) in html
+    assert "<button" not in page.drawn([plain], "x")
+
+
+def test_text_between_backticks_is_code_on_a_page():
+    """Rules and advice write it so; what has a look of its own is as recorded."""
+    html = page.drawn([Sentence(("run `syncscan x`", Span("`y`", "dim")))], "x")
+    assert '<bdi>run <code>syncscan x</code></bdi><bdi class="dim">`y`</bdi>' in html
+
+
 def test_long_lists_say_how_much_is_left_out():
     """Except on a page, which shows more."""
     blocks = [Items(tuple(map(Item, "abc")), most=2), Grid((GridColumn("n"),), (("1",), ("2",), ("3",)), most=1)]
@@ -110,6 +143,7 @@ def test_long_lists_say_how_much_is_left_out():
     "block",
     [
         Heading(HOSTILE, 1), Sentence(HOSTILE), Items((Item(HOSTILE, (HOSTILE,)),)), facts([("x", HOSTILE)]),
+        facts([("x", Stacked((Bar(((HOSTILE, 1.0),)),)))]), Items((Item((strong("1%"), HOSTILE), opens={"at": 1}),)),
         Grid((GridColumn("x", whole=True),), ((code(HOSTILE),),)), Sentence(("x", place(HOSTILE))),
     ],
 )  # fmt: skip
