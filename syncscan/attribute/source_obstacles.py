@@ -16,7 +16,7 @@ from syncscan.model.states import Obstacle, ObstacleKind
 from syncscan.model.trace import Trace
 from syncscan.source.code_pattern import called, dotted, matched
 from syncscan.source.modules import Modules
-from syncscan.source.tree import Function, Loop, SourceTree, contexts_of, lines_of, walk_own
+from syncscan.source.tree import Loop, SourceTree, contexts_of, lines_of, walk_own
 
 _OF_MODULES = frozenset("parameters named_parameters state_dict load_state_dict eval train zero_grad".split())
 """Methods that a network has and little else: `loader.dataset.train` is an attribute, and not called."""
@@ -121,7 +121,7 @@ class _Program:
     def _called_beside_backward(self, regions: Sequence[ast.AST]) -> Iterator[_NameAt]:
         """Yield what functions that also run a backward pass call outside of these regions."""
         for scope in (self._tree.tree, *self._tree.functions):
-            calls = list(_calls(scope, _walk_body))
+            calls = list(_calls(scope))
             if any(name.endswith(".backward") for name, _ in calls):
                 yield from (at for at in calls if not any(at[1] in lines_of(region) for region in regions))
 
@@ -138,13 +138,6 @@ class _Program:
         inside = around[1 if owners[0] else 0][-1:]
         names = {function.rpartition(".")[2] for function, _ in _calls(owner, ast.walk)}
         return any(function.name in names for function in inside)
-
-
-def _walk_body(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is in a function or module, without inner functions and classes."""
-    for child in ast.iter_child_nodes(scope):
-        if not isinstance(child, Function | ast.ClassDef | ast.Lambda):
-            yield from walk_own(child)
 
 
 def _calls(node: ast.AST, walk: Callable[[ast.AST], Iterable[ast.AST]] = walk_own) -> Iterator[_NameAt]:
@@ -174,7 +167,7 @@ def _carried(loop: Loop, outputs: dict[str, int]) -> _NameAt | None:
 
 
 def _local(function: ast.AST) -> frozenset[str]:
-    nodes = (n for n in _walk_body(function) if isinstance(n, ast.Assign))
+    nodes = (n for n in walk_own(function) if isinstance(n, ast.Assign))
     return frozenset(name for node in nodes for name in _given(node))
 
 

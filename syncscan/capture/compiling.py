@@ -7,8 +7,6 @@ which code it was, why it failed and at which line, why it was recompiled.
 
 from __future__ import annotations
 
-import ast
-import linecache
 import re
 import sys
 from collections import Counter
@@ -21,6 +19,8 @@ import msgspec
 from syncscan.model.libraries import is_library
 from syncscan.model.states import CompileEvent, CompileKind, CompileRecord
 from syncscan.patches import when_imported
+from syncscan.source.loops import Loops
+from syncscan.source.tree import lines_of
 
 MOST_EVENTS, MOST_TEXT = 1000, 1000
 """Compilations that dynamo is to remember and different events that are stored; characters of a reason."""
@@ -146,13 +146,8 @@ def _whole(event: CompileEvent, count: int) -> CompileEvent:
 
 def _last_line(file: str, first: int) -> int:
     """Return the last line of the function that begins at a line, decorators included; -1 where there is none."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return -1
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    begins = ((min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno) for node in functions)
-    return next((end or -1 for begin, end in begins if begin == first), -1)
+    lines = (lines_of(function) for function in Loops()[file].functions)
+    return next((one[-1] for one in lines if one.start == first), -1)
 
 
 def _function(name: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from syncscan.model.fix import SourceEdit
 from syncscan.source.code_pattern import filled
 from syncscan.source.text import Text
+from syncscan.source.tree import lines_of
 
 Render = Callable[[ast.AST], str]
 Template = Callable[[Render], str]
@@ -118,7 +119,7 @@ class Draft:
         text, end_of_line = self.text, self.text.line_end
         if not text.begins_its_line(statement) or (behind and not text.ends_its_line(statement)):
             raise Clash  # beside it on its line stands what would run in another order, or under no condition any more
-        number = (statement.end_lineno or statement.lineno) + 1 if behind else first_line(statement)
+        number = (statement.end_lineno or statement.lineno) + 1 if behind else lines_of(statement).start
         indent = text.indent(statement)
         words = (line if isinstance(line, str) else line(self.render) for line in lines)
         rows = [row for block in words for row in block.split("\n")]
@@ -128,13 +129,6 @@ class Draft:
             at = text.starts[number - 1]
             return Edit(at, at, order, block)
         return Edit(len(text.text), len(text.text), order, end_of_line + block.removesuffix(end_of_line))
-
-
-def first_line(statement: ast.stmt) -> int:
-    """Return the first line of a statement, its decorators too."""
-    decorators = getattr(statement, "decorator_list", [])
-    first: int = min([statement.lineno, *(d.lineno for d in decorators)])
-    return first
 
 
 def checked(edits: Iterable[Edit]) -> list[Edit]:
@@ -192,15 +186,12 @@ def origins(text: Text, edits: Iterable[Edit], new: str) -> list[Origin]:
 
 def statement_lines(new: str) -> set[int]:
     """Return the lines of a text that a statement begins in, which a run that comes by visits."""
-    tree = ast.parse(new)
-    docstrings = {
-        id(node.body[0])
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and ast.get_docstring(node, clean=False) is not None
+    nodes = ast.walk(ast.parse(new))
+    return {
+        n.lineno
+        for n in nodes
+        if isinstance(n, ast.stmt) and not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))
     }
-    return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.stmt) and id(n) not in docstrings}
 
 
 def change(text: Text, edit: Edit) -> SourceEdit:
@@ -208,12 +199,6 @@ def change(text: Text, edit: Edit) -> SourceEdit:
     begin, end = text.line_of(edit.begin), text.line_of(edit.end)
     starts = text.starts
     return SourceEdit(begin, edit.begin - starts[begin - 1] + 1, end, edit.end - starts[end - 1] + 1, edit.text)
-
-
-def span(node: ast.AST) -> tuple[int, int]:
-    """Return the first and the last line of a node."""
-    line = int(getattr(node, "lineno", 0))
-    return line, int(getattr(node, "end_lineno", None) or line)
 
 
 def unified(name: str, before: str, after: str) -> str:

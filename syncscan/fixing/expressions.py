@@ -11,7 +11,7 @@ from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow import callees, tensor_writes
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
-from syncscan.source.code_pattern import filled
+from syncscan.source.code_pattern import filled, usual_name
 from syncscan.source.text import Text
 from syncscan.source.tree import calls_in
 
@@ -24,13 +24,6 @@ _SIDE_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 def names_several_devices(file: File) -> bool:
     """Return whether a file names more than one GPU, so that its tensors may lie on different ones."""
     return len(set(re.findall(r"[\"']cuda:\d+[\"']", file.text.text))) > 1
-
-
-def is_path(node: ast.AST) -> bool:
-    """Return whether an expression only names something: `a`, `a.b`, `a[0]`."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Constant) and is_path(node.value)
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_path(node.value))
 
 
 def is_pure(file: File, node: ast.AST) -> bool:
@@ -47,12 +40,7 @@ def _is_pure_call(file: File, call: ast.Call) -> bool:
         return function.id in ("len", "int", "float", "abs", "range") and hasattr(builtins, function.id)
     if not isinstance(function, ast.Attribute) or function.attr not in callees.PURE:
         return False
-    return is_torch(function.value) or bool(file.tensors(function.value))
-
-
-def is_torch(node: ast.expr) -> bool:
-    """Return whether an expression is `torch` or one of its modules, as they are usually called."""
-    return isinstance(node, ast.Name) and node.id in ("torch", "F", "th")
+    return usual_name(function.value) == "torch" or bool(file.tensors(function.value))
 
 
 def names_in(node: ast.AST) -> Iterator[ast.Name]:
@@ -95,11 +83,6 @@ def asks_for_gpu(test: ast.expr) -> bool:
     return all(ast.unparse(call.func) == "torch.cuda.is_available" for call in calls_in(test))
 
 
-def is_simple(node: ast.AST) -> bool:
-    """Return whether a method may be called on an expression's source without parentheses around it."""
-    return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-
-
 def same_source(file: File, one: ast.AST, other: ast.AST) -> bool:
     return ast.dump(one) == ast.dump(other) or file.text.code(one) == file.text.code(other)
 
@@ -109,17 +92,14 @@ def stands_alone(file: File, statement: ast.stmt) -> bool:
     return file.text.begins_its_line(statement) and file.text.ends_its_line(statement)
 
 
+_LITERAL = ast.Constant | ast.List | ast.Tuple | ast.UnaryOp | ast.BinOp
+_PARTS = ast.operator | ast.unaryop | ast.expr_context
+
+
 def constant(file: File, node: ast.expr) -> bool:
     """Return whether an expression has the same value whenever it runs: literals, and the module's names for such."""
-    if isinstance(node, ast.Constant):
-        return True
-    if isinstance(node, ast.List | ast.Tuple):
-        return all(constant(file, e) for e in node.elts)
-    if isinstance(node, ast.UnaryOp):
-        return constant(file, node.operand)
-    if isinstance(node, ast.BinOp):
-        return constant(file, node.left) and constant(file, node.right)
-    return isinstance(node, ast.Name) and is_constant_name(file, node)
+    parts = (n for n in ast.walk(node) if not isinstance(n, _LITERAL | _PARTS))
+    return all(isinstance(n, ast.Name) and is_constant_name(file, n) for n in parts)
 
 
 def is_constant_name(file: File, name: ast.Name) -> bool:
@@ -131,15 +111,6 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
         return False
     holds_list = any(isinstance(n, ast.List) for n in ast.walk(value))
     return not holds_list or not tensor_writes.spread_of(file, name, file.nodes).may_be_written
-
-
-def made(file: File, used: ast.expr) -> ast.expr | None:
-    """Return what the only assignment of a name or attribute gives it."""
-    if isinstance(used, ast.Name):
-        return file.only_value(used)
-    attributes = file.attributes(used.attr) if isinstance(used, ast.Attribute) else ()
-    stores = [n for n in attributes if not isinstance(n.ctx, ast.Load)]
-    return file.value_given(stores[0]) if len(stores) == 1 else None
 
 
 def only(file: File, *types: str) -> ast.Call | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.errors import ProgramFailed
-from syncscan.fixing.edits import applied, change, origins, span, unified
+from syncscan.fixing.edits import applied, change, origins, unified
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.patch_entries import NOT_VERIFIED, PatchEntries, runs_once
 from syncscan.fixing.printed_lines import TOLERANCE, several, shown_path, source_numbers
@@ -24,6 +25,7 @@ from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.json_text import written
 from syncscan.model.view import matches
 from syncscan.source.text import Text, read
+from syncscan.source.tree import lines_of
 
 PASSES = 3
 """A fix may clear the way for another one."""
@@ -183,16 +185,16 @@ class PatchBuilder:
                     self._leave(path, candidate)
                     continue
                 proposal = msgspec.structs.replace(candidate, rule=_rule_at(places, candidate))
-                if self._is_wanted(path, proposal) and not runs_once(file, span(candidate.node)[0]):
+                if self._is_wanted(path, proposal) and not runs_once(file, lines_of(candidate.node).start):
                     result.append(proposal)
         return result
 
     def _leave(self, path: str, left: Left) -> None:
-        self._entries.left[path, self._was(path, span(left.node)[0])].append(left)
+        self._entries.left[path, self._line(path, left.node)].append(left)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
-        key = path, proposal.rewrite, self._was(path, span(proposal.node)[0])
+        key = path, proposal.rewrite, self._line(path, proposal.node)
         if key in self._tried:
             return False
         if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
@@ -204,13 +206,17 @@ class PatchBuilder:
         if is_too_long(proposal):
             self._leave(path, Left(proposal.node, by_hand(proposal), proposal.setting))
             return False
-        lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
+        lines = [self._line(path, node) for node in (proposal.node, *proposal.group)]
         gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]
         if gains and all(gain.high_us <= 0 for gain in gains):
             self._tried.add(key)
             self._note(path, proposal, "not tried: the recording projects no gain", applied=False)
             return False
         return True
+
+    def _line(self, path: str, node: ast.AST) -> int:
+        """Return the first line of a node in the unchanged file."""
+        return self._was(path, lines_of(node).start)
 
     def _was(self, path: str, line: int) -> int:
         lines = self._lines[path]
@@ -262,7 +268,7 @@ class PatchBuilder:
         return VERIFIED
 
     def _refuse(self, path: str, proposal: Proposal, how: str) -> None:
-        self._tried.add((path, proposal.rewrite, self._was(path, span(proposal.node)[0])))
+        self._tried.add((path, proposal.rewrite, self._line(path, proposal.node)))
         self._note(path, proposal, how, applied=False)
 
     def _accepted(self, passed: Passed) -> RunResult:
@@ -285,7 +291,7 @@ class PatchBuilder:
         edits = [] if self._is_changed(path) else with_torch(self._files[path], proposal.draft).edits()
         changes = tuple(change(text, edit) for edit in edits)
         for node in (proposal.node, *proposal.group):
-            begin, end = (self._was(path, n) for n in span(node))
+            begin, end = self._line(path, node), self._was(path, lines_of(node)[-1])
             if proposal.setting:
                 self._entries.settings[path, begin].append(proposal.setting)
             self._entries.fixes.append(
@@ -344,6 +350,5 @@ class PatchBuilder:
 
 
 def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
-    begin, end = span(proposal.node)
-    rules = {place.rule for place in places if begin <= place.line <= end}
+    rules = {place.rule for place in places if place.line in lines_of(proposal.node)}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]

@@ -18,6 +18,7 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
+from syncscan.source.tree import hands_back
 
 SEEN, BEGIN, INSIDE, COUNTED = "_syncscan_seen_", "_syncscan_begin_", "_syncscan_inside_", "_syncscan_counted_"
 """Names of the recorder's functions among the builtins."""
@@ -80,11 +81,11 @@ class _Prober:
         match node:
             case ast.expr() if _showable(node):
                 return [_wrap(node, self._numbers[node])]
-            case ast.FunctionDef() if not _yields(node):
+            case ast.FunctionDef() if not hands_back(node):
                 docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
                 inner = node.body[len(docstring) :] or [ast.Pass()]
                 node.body = [*docstring, _within(inner, self._numbers[node], node)]
-            case ast.For() | ast.While() if not _yields(node):
+            case ast.For() | ast.While() if not hands_back(node):
                 return [_within([node], self._numbers[node], node)]
             case ast.Assign(targets=targets) if any(isinstance(target, ast.Subscript) for target in targets):
                 return [_within([node], self._numbers[node], node, COUNTED)]  # as its target can wait by itself
@@ -122,18 +123,6 @@ def _within(body: list[ast.stmt], number: tuple[int, int], at: ast.stmt, name: s
     block = ast.With([ast.withitem(context)], body)
     place = ast.copy_location(block, at)
     return ast.fix_missing_locations(place)
-
-
-def _yields(node: ast.AST) -> bool:
-    """Return whether a node, apart from nested functions, hands control back before it ends."""
-    todo: list[ast.AST] = list(ast.iter_child_nodes(node))
-    while todo:
-        inner = todo.pop()
-        if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith):
-            return True
-        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            todo += ast.iter_child_nodes(inner)
-    return False
 
 
 Place = tuple[int, int]

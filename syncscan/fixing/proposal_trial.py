@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
-from syncscan.fixing.edits import Clash, Draft, Edit, Origin, applied, origins, span, statement_lines
+from syncscan.fixing.edits import Clash, Draft, Edit, Origin, applied, origins, statement_lines
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.printed_lines import MOST, TOLERANCE, SteadyLines, several
 from syncscan.fixing.program_file import File
@@ -19,6 +19,7 @@ from syncscan.fixing.written_files import SteadyFiles
 from syncscan.proof import sameness
 from syncscan.proof.outcome import Same
 from syncscan.source.text import Text
+from syncscan.source.tree import lines_of
 
 GRAPHS = 20
 """Nodes of autograd's graphs that may be alive in addition, beside twice as many as before."""
@@ -189,7 +190,7 @@ class ProposalTrial:
         """Return why the waits of a run fail the trial: one is left, or a new one came in."""
         after: dict[tuple[str, int], int] = {}
         added = 0
-        shown = {(p, line) for p, one in wanted for node in one.reads for line in _lines(node)}
+        shown = {(p, line) for p, one in wanted for node in one.reads for line in lines_of(node)}
         for (file, line), count in waits_of(run).items():
             known = 0 < line <= len(lines.get(file, ()))
             was, edit = lines[file][line - 1] if known else (line, None)
@@ -211,17 +212,15 @@ class ProposalTrial:
         return self._still(wanted, after)
 
     def _still(self, wanted: Wanted, after: dict[tuple[str, int], int]) -> str:
-        by_lines: dict[tuple[str, int, int], int] = {}
+        by_lines: Counter[tuple[str, range]] = Counter()
         for path, proposal in wanted:
             if not proposal.group:
-                key = path, *span(proposal.node)
-                by_lines[key] = by_lines.get(key, 0) + proposal.waits
-        for (path, begin, end), waits in by_lines.items():
-            lines = range(begin, end + 1)
+                by_lines[path, lines_of(proposal.node)] += proposal.waits
+        for (path, lines), waits in by_lines.items():
             was = sum(self._before[path, line] for line in lines)
             now = sum(after.get((path, line), 0) for line in lines)
             if was and was - now < min(waits, was) / 2:
-                return f"line {begin} still waits, {several(now, 'time')}"
+                return f"line {lines.start} still waits, {several(now, 'time')}"
         return ""
 
 
@@ -240,11 +239,6 @@ def _not_run(wanted: Wanted, lines: dict[str, list[Origin]], texts: dict[str, st
 def _inserts(edit: Edit) -> bool:
     """Return whether an edit only adds lines: a line of the program that it stands in front of keeps its own waits."""
     return edit.begin == edit.end
-
-
-def _lines(node: ast.AST) -> range:
-    begin, end = span(node)
-    return range(begin, end + 1)
 
 
 def _is_of(edit: Edit, proposal: Proposal) -> bool:

@@ -88,8 +88,7 @@ def _of_all(body: list[ast.stmt]) -> range:
 
 def _behind_eval(scope: ast.AST) -> Iterator[range]:
     """Yield the lines of a function, or of a file's own, from each `eval()` on."""
-    own = (n for child in ast.iter_child_nodes(scope) if not isinstance(child, _SCOPE) for n in walk_own(child))
-    methods = (n for n in own if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    methods = (n for n in walk_own(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     switches = sorted(
         (n.lineno, called(n)) for n in methods if called(n) == "train" or (called(n) == "eval" and not n.args)
     )

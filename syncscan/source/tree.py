@@ -39,6 +39,12 @@ def walk_own(node: ast.AST) -> Iterator[ast.AST]:
         todo += [n for n in ast.iter_child_nodes(node) if not isinstance(n, Function | ast.ClassDef | ast.Lambda)][::-1]
 
 
+def hands_back(node: ast.AST) -> bool:
+    """Return whether a node, apart from inner functions, hands control back before it ends: it yields or awaits."""
+    kinds = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+    return any(isinstance(inner, kinds) for inner in walk_own(node))
+
+
 def calls_in(node: ast.AST) -> list[ast.Call]:
     return [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import called, dotted, last_name, parameters
@@ -241,6 +241,12 @@ def names(file: File, call: ast.Call) -> frozenset[str]:
     owners = file.types(function.value)
     methods = [_of_method(file, owner, function) for owner in owners]
     return frozenset().union(*methods) if methods and all(methods) else frozenset()
+
+
+def runs_only(file: File, call: ast.Call, known: Callable[[str], bool]) -> bool:
+    """Return whether a call runs nothing but functions of the file, and known ones of others."""
+    functions = names(file, call)
+    return bool(functions) and all(name == OWN or known(name) for name in functions)
 
 
 def full_name(file: File, function: ast.expr) -> str:

@@ -20,6 +20,8 @@ PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
 _SWITCHES = frozenset("enable_grad inference_mode no_grad requires_grad requires_grad_ set_grad_enabled".split())
 """Names by which a program turns gradients on and off."""
+_BINDS = ast.Name | ast.Attribute | ast.Subscript | ast.Call
+"""Expressions that need no parentheses wherever they stand."""
 _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
 _COUNT = "$values.numel() | $values.size(0) | len($values) | $values.shape[0]"
 _ONE_VALUE: dict[tuple[type, object], bool] = {
@@ -129,7 +131,7 @@ def written(file: File, site: NumberRead, how: Deferral) -> Line:
         test = f"$x.amax() {'==' if site.equal else '!='} $x.amin()"
         return template(test if isinstance(parent, ast.Assign) else f"({test}){converted}", x=site.of)
     suffix = f"{'.squeeze()' if site.tensor.dims else ''}{detached(file, site)}{converted}"
-    alone = isinstance(parent, ast.Call | ast.keyword | ast.Assign) or expressions.is_simple(site.of)
+    alone = isinstance(parent, ast.Call | ast.keyword | ast.Assign) or isinstance(site.of, _BINDS)
     return template(f"$x{suffix}" if suffix or alone else "($x)", x=site.of)
 
 

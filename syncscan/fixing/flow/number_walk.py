@@ -16,7 +16,7 @@ from syncscan.fixing.flow.deferred_values import ContainerShape, Local, Origin, 
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
-from syncscan.source.tree import Function, Loop
+from syncscan.source.tree import Function, Loop, hands_back
 
 NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
 UNFOLLOWED = "is stored where the analysis can't follow it"
@@ -154,7 +154,7 @@ class NumberWalk:
         """Return whether another function runs while a loop or function does, or may."""
         if isinstance(function, ast.Module):
             return False
-        if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(function)):
+        if hands_back(function):
             return True
         if self.file.entered(function).count:
             return self.file.ran_inside(function, outer) or callees.runs_on_its_own(self.file, function)

@@ -11,7 +11,7 @@ from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.deferred_values import ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File
 from syncscan.source.code_pattern import matched
-from syncscan.source.tree import Loop
+from syncscan.source.tree import Loop, hands_back
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -218,7 +218,7 @@ _TIMED = "is waited for before a clock is read, so that its wait is part of what
 
 def check_handlers(walk: NumberWalk, origin: Origin, home: Loop) -> None:
     """Make sure that nobody sees the names of an origin before they are read: the loop may be interrupted."""
-    if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(home)):
+    if hands_back(home):
         raise Stuck(home, "is stored in a loop that yields", origin)
     for cell in walk.held_by(origin):
         inner: ast.AST = home

@@ -107,12 +107,7 @@ def spread_of(
 
 def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
     """Return whether no call in a region may write to a tensor that it isn't given."""
-    return all(_is_known(file, node) for node in region if isinstance(node, ast.Call))
-
-
-def _is_known(file: File, call: ast.Call) -> bool:
-    functions = callees.names(file, call)
-    return bool(functions) and all(name == callees.OWN or callees.leaves_alone(name) for name in functions)
+    return all(callees.runs_only(file, n, callees.leaves_alone) for n in region if isinstance(n, ast.Call))
 
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:

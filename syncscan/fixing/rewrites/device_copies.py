@@ -12,7 +12,7 @@ from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.flow import tensor_writes
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.source.code_pattern import argument, called, matched
+from syncscan.source.code_pattern import argument, called, key, matched
 from syncscan.source.tree import Loop, calls_in
 
 ARGUMENT = "non_blocking=True"
@@ -158,7 +158,7 @@ def _loaders(file: File, loop: ast.For) -> list[ast.Name]:
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:
     """Return the call that makes a data loader without pinning arguments."""
-    call = expressions.made(file, name)
+    call = file.only_value(name)
     if not isinstance(call, ast.Call) or file.types(call) != {LOADER} or len(call.args) >= 8:
         return None
     return call if called(call) == "DataLoader" and expressions.takes(call, "pin_memory") else None
@@ -209,7 +209,7 @@ def _index(file: File, node: ast.Subscript, waits: int) -> Iterator[Proposal]:
     """Yield the proposal for `x[:, [0, 3]]`, whose list is copied at every use."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     lists = [part for part in parts if _is_index_list(file, part)]
-    if file.device_tensor(node.value) is None or not expressions.is_path(node.value) or len(lists) != 1:
+    if file.device_tensor(node.value) is None or not key(node.value) or len(lists) != 1:
         return
     if any(file.tensors(part) for part in parts if not isinstance(part, ast.Slice)):
         return
@@ -248,7 +248,7 @@ def _is_made(file: File, call: ast.Call) -> bool:
     if matched("torch.tensor(...) | torch.as_tensor(...)", call):
         return expressions.takes(call, "requires_grad")
     moved = matched("$x.to(...) | $x.cuda(...)", call)
-    of = file.tensors(moved.x) if moved and expressions.is_path(moved.x) else ()
+    of = file.tensors(moved.x) if moved and key(moved.x) else ()
     return bool(of) and not any(t.on_device or t.grad for t in of)
 
 

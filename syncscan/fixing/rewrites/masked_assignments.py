@@ -12,7 +12,7 @@ from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Left, Proposal, rewrite
 from syncscan.fixing.rewrites.masked_sums import gathered
-from syncscan.source.code_pattern import filled, matched
+from syncscan.source.code_pattern import filled, key, matched
 
 _HITS = "torch.nonzero($mask, as_tuple=True) | torch.where($mask) | $mask.nonzero(as_tuple=True)"
 _FIRST = "[:,0] .squeeze(1) .squeeze(-1) .flatten() .ravel() .view(-1) .reshape(-1)".split()
@@ -85,7 +85,7 @@ def _assign_through(file: File, draft: Draft, statement: ast.AST, mask: ast.expr
     item = matched("$x[$index] = $value", statement)
     assert item is not None
     tensor, kind, given = file.device_tensor(item.x), expressions.mask_of(file, mask), file.device_tensor(item.value)
-    if tensor is None or kind is None or not expressions.is_path(item.x):
+    if tensor is None or kind is None or not key(item.x):
         return False
     source, is_number = hits or file.text.code(mask), file.is_number(item.value)
     if not expressions.begin_with(file.seen(item.x).shapes, file.seen(mask).shapes):
@@ -177,7 +177,7 @@ def masked_assignment(file: File) -> Answers:
 
 def _of_assignment(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Answers:
     tensor, mask = file.device_tensor(target.value), expressions.mask_of(file, target.slice)
-    if tensor is None or mask is None or not expressions.is_path(target.value):
+    if tensor is None or mask is None or not key(target.value):
         return
     if not expressions.is_pure(file, target.slice):
         return

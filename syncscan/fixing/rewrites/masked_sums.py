@@ -11,7 +11,7 @@ from syncscan.fixing import expressions
 from syncscan.fixing.edits import Draft, template
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Answers, Proposal, rewrite
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import matched, primary
 
 _SELECTION = "$x[$mask] | torch.masked_select($x, $mask) | $x.masked_select($mask)"
 _LINEAR = frozenset("neg float double detach clone".split())
@@ -51,13 +51,11 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
         if not expressions.same_source(file, mask, parts.mask):
             return None
         tensors.append(parts.x)
-        draft.replace(
-            selection, template("$x" if expressions.is_simple(parts.x) else "($x)", x=file.text.code(parts.x))
-        )
+        draft.replace(selection, primary(file.text.code(parts.x)))
     shapes = [file.seen(x).shapes for x in tensors]
     if any(s != shapes[0] for s in shapes) or not expressions.begin_with(shapes[0], file.seen(mask).shapes):
         return None
-    if any(t.grad for t in file.seen(node).tensors) and not all(map(_is_linear, _around_selections(node))):
+    if any(t.grad for t in file.seen(node).tensors) and node is not selections[0]:
         return None  # an element that the mask leaves out may have no finite gradient
     return Gathered(mask, tuple(tensors), draft.render(node))
 
@@ -98,31 +96,6 @@ def _selects(file: File, selection: ast.expr, x: ast.expr, mask: ast.expr) -> bo
     whole = not isinstance(selection, ast.Call) or file.seen(x).shapes == file.seen(mask).shapes
     on_device = file.device_tensor(x) is not None and expressions.mask_of(file, mask) is not None
     return whole and on_device and expressions.is_pure(file, selection)
-
-
-def _around_selections(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of an expression that compute with what the mask selects, and the selections themselves."""
-    yield node
-    if not matched(_SELECTION, node):
-        for part in ast.iter_child_nodes(node):
-            yield from _around_selections(part)
-
-
-def _is_linear(part: ast.AST) -> bool:
-    """Return whether the gradient of each element is a constant, whatever the elements are."""
-    match part:
-        case ast.BinOp(op=ast.Add() | ast.Sub()):
-            return True
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return not (_has_selection(left) and _has_selection(right))
-        case ast.BinOp(op=op, right=right):
-            return isinstance(op, ast.Div) and not _has_selection(right)
-    call = matched("$x.$method(...)", part)
-    return call is None or bool(matched(_SELECTION, part)) or call.method in _LINEAR
-
-
-def _has_selection(node: ast.AST) -> bool:
-    return any(matched(_SELECTION, n) for n in ast.walk(node))
 
 
 def _named_mask(file: File, call: ast.expr, mask: ast.expr, draft: Draft) -> str | None:

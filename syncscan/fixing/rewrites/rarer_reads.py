@@ -13,7 +13,7 @@ from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.number_walk import NumberWalk, followed
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import key, matched
 from syncscan.source.tree import Loop
 
 RARE = 3
@@ -115,7 +115,7 @@ def _is_same_number(file: File, site: NumberRead, other: NumberRead) -> bool:
     roots = [n for n in expressions.names_in(of) if file.home_of(n) is function]
     stores = [n for root in roots for n in file.names(function, root.id) if isinstance(n.ctx, ast.Store)]
     rebound = any(begin <= store.lineno <= end for store in stores)
-    return other.count * 2 >= site.count and expressions.is_path(of) and not rebound
+    return other.count * 2 >= site.count and bool(key(of)) and not rebound
 
 
 def _beside(other: NumberRead) -> str:

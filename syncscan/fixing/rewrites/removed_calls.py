@@ -43,12 +43,19 @@ def _of_sync(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
         return Left(node, UNKNOWN)
     if _is_timed(file, node, set()):
         return Left(node, CLOCK)
-    statement = expressions.with_guard(file, node)
-    if not expressions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
+    draft = _without(file, node)
+    if draft is None:
         return Left(node, "its block would be empty without it")
-    draft = Draft(file.text)
-    draft.remove(statement)
     return Proposal(node=node, draft=draft, change="remove the call: no clock is read near it", waits=waits)
+
+
+def _without(file: File, node: ast.Expr) -> Draft | None:
+    """Return the draft that removes a call with its guard; None where something shares its lines, or needs a body."""
+    draft, statement = Draft(file.text), expressions.with_guard(file, node)
+    if not expressions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
+        return None
+    draft.remove(statement)
+    return draft
 
 
 def _is_among_known(file: File, node: ast.Expr) -> bool:
@@ -57,12 +64,7 @@ def _is_among_known(file: File, node: ast.Expr) -> bool:
     calls_of_it = [] if isinstance(function, ast.Module) else callees.calls_of(file, function) or []
     loops = [loop for call in (node, *calls_of_it) for loop in file.loops_of(call)]
     calls = {n for loop in loops for n in tensor_writes.running_in(file, loop) if isinstance(n, ast.Call)}
-    return all(_is_known(file, call) for call in calls)
-
-
-def _is_known(file: File, call: ast.Call) -> bool:
-    functions = callees.names(file, call)
-    return bool(functions) and all(name == callees.OWN or callees.is_of_library(name) for name in functions)
+    return all(callees.runs_only(file, call, callees.is_of_library) for call in calls)
 
 
 def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
@@ -104,9 +106,6 @@ def empty_cache(file: File) -> Answers:
     for node in file.nodes:
         if not isinstance(node, ast.Expr) or not matched("torch.cuda.empty_cache()", node.value):
             continue
-        seen, statement = file.seen(node.value), expressions.with_guard(file, node)
-        lone = not expressions.stands_alone(file, statement) or len(file.block_of(statement)) < 2
-        if seen.count >= FEWEST and seen.waits and not lone:
-            draft = Draft(file.text)
-            draft.remove(statement)
+        seen, draft = file.seen(node.value), _without(file, node)
+        if seen.count >= FEWEST and seen.waits and draft is not None:
             yield Proposal(node=node, draft=draft, change="remove the call", waits=seen.waits, why=KEEPS_MEMORY)

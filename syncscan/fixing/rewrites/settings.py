@@ -10,7 +10,7 @@ from syncscan.fixing.expressions import with_argument
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
-from syncscan.source.code_pattern import argument, called
+from syncscan.source.code_pattern import argument, called, key
 
 NON_BLOCKING = "DataLoaderConfiguration(non_blocking=True)"
 """As the rule's advice names it."""
@@ -37,7 +37,7 @@ def _trainer(file: File, node: ast.AST, arguments: ast.Call) -> Answers:
     pins = argument(arguments, "dataloader_pin_memory")
     if isinstance(pins, ast.Constant) and not pins.value:
         yield Left(node, NOT_PINNED.format("dataloader_pin_memory=False"), NON_BLOCKING)
-    elif pins is None and expressions.takes(arguments, "accelerator_config") and expressions.is_path(arguments.func):
+    elif pins is None and expressions.takes(arguments, "accelerator_config") and key(arguments.func):
         draft, words = Draft(file.text), 'accelerator_config={"non_blocking": True}'
         draft.replace(arguments, with_argument(file.text, arguments, words))
         yield _without_wait(file, node, draft, words)
@@ -68,7 +68,7 @@ def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Answers:
 def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
     """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
     value = argument(accelerator, "dataloader_config")
-    call = expressions.made(file, value) if isinstance(value, ast.Name) else value
+    call = file.only_value(value) if isinstance(value, ast.Name) else value
     if not isinstance(call, ast.Call) or not expressions.takes(call, "non_blocking") or call.args:
         return None
     return call if callees.full_name(file, call.func).endswith(f".{CONFIGURATION}") else None

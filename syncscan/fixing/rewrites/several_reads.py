@@ -22,7 +22,7 @@ from syncscan.fixing.flow.number_reads import (
 )
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Proposal, rewrite
-from syncscan.source.code_pattern import matched
+from syncscan.source.code_pattern import key, matched
 
 _STEERS = (
     ast.Compare,
@@ -225,7 +225,7 @@ def _in_loop(file: File, site: NumberRead) -> Draft | None:
     """Return the draft for `t[i].item()` in a loop over i."""
     loops, item = file.loops_of(site.node), matched("$t[$i]", site.of)
     loop = loops[-1] if loops else None
-    if not item or not isinstance(loop, ast.For) or not expressions.is_path(item.t):
+    if not item or not isinstance(loop, ast.For) or not key(item.t):
         return None
     tensor, of_loop = file.device_tensor(item.t), _is_name(item.i) and item.i.id in expressions.targets(loop)
     if tensor is None or tensor.dims != 1 or file.types(item.i) != {"int"} or not of_loop:
