@@ -45,7 +45,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     """Return all data of the timeline, ready for JSON; times are ns since the first slice."""
     trace = analysis.trace
     groups = groups_of(trace, analysis.findings)
-    drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
+    drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(rows for g in groups for _, _, rows in g.lanes)]))
     if not len(drawn) or trace.info.capture.pretended:
         return dict(_NOTHING)
     origin, end = _extent(trace, drawn)
@@ -104,11 +104,11 @@ def _packed_group(
     habits: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     lanes = []
-    for lane in group.lanes:
-        packed = _packed_lane(trace, lane.kind, lane.rows[np.isin(lane.rows, kept_rows)], kinds, book, origin)
+    for kind, label, rows in group.lanes:
+        packed = _packed_lane(trace, kind, rows[np.isin(rows, kept_rows)], kinds, book, origin)
         if not is_whole:
-            packed["busy"] = _busy(trace, lane.rows, origin, end)
-        lanes.append({"kind": lane.kind, "label": lane.label, **packed})
+            packed["busy"] = _busy(trace, rows, origin, end)
+        lanes.append({"kind": kind, "label": label, **packed})
     lanes += habits  # last, since replayed steps number the others
     side = "host" if group.device == NONE else "device"
     return {"title": group.title, "side": side, "open": group.open, "lanes": lanes}

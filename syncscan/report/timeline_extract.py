@@ -235,12 +235,12 @@ def _lanes(
     stays = remaining(trace, plan)
     work, start, dur = plan.rows[stays], plan.start[stays], plan.dur[stays]
     for at, group in enumerate(groups):
-        for number, lane in enumerate(group.lanes):
-            if lane.kind == "stream":
-                own = np.isin(work, lane.rows)
+        for number, (kind, _, rows) in enumerate(group.lanes):
+            if kind == "stream":
+                own = np.isin(work, rows)
                 packed = _columns(work[own], start[own], dur[own], book, origin)
-            elif lane.kind == "scopes" and group.track in plan.tracks:
-                packed = _outermost(trace, plan, lane.rows, book, origin)
+            elif kind == "scopes" and group.track in plan.tracks:
+                packed = _outermost(trace, plan, rows, book, origin)
             else:
                 continue
             yield {"group": at, "lane": number, **packed}

@@ -28,12 +28,8 @@ MAX_NAMES = 500_000
 _ON_HOST = (*HOST, Category.OVERHEAD, Category.OS_CALL)
 
 
-class TimelineLane(msgspec.Struct, frozen=True, eq=False):
-    """Rows of slices under one label: a thread's scopes, its ops, or a stream's work."""
-
-    kind: str
-    label: str
-    rows: Int64
+TimelineLane = tuple[str, str, Int64]
+"""Kind, label and rows of slices: a thread's scopes, its ops, or a stream's work."""
 
 
 class LaneGroup(msgspec.Struct, frozen=True, eq=False):
@@ -85,10 +81,10 @@ def _host_lanes(trace: Trace, rows: Int64) -> list[TimelineLane]:
     scope = trace.slices.category[rows] == Category.ANNOTATION
     step = np.isin(rows, np.array([s.row for s in trace.steps], np.int64))
     lanes = [
-        TimelineLane("scopes", "scopes", rows[scope & ~step]),
-        TimelineLane("ops", "ops and calls", rows[~scope & ~step]),
+        ("scopes", "scopes", rows[scope & ~step]),
+        ("ops", "ops and calls", rows[~scope & ~step]),
     ]
-    return [lane for lane in lanes if len(lane.rows)]
+    return [lane for lane in lanes if len(lane[2])]
 
 
 def _thread(trace: Trace, track: int, several: bool) -> str:
@@ -112,7 +108,7 @@ def _devices(trace: Trace) -> list[LaneGroup]:
         own = rows[s.device[rows] == device]
         streams, counts = np.unique(s.stream[own], return_counts=True)
         busiest = [n for _, n in sorted(zip((-counts).tolist(), streams.tolist(), strict=True))][: 4 * OPEN_STREAMS]
-        lanes = [TimelineLane("stream", f"stream {n}", own[s.stream[own] == n]) for n in sorted(busiest)]
+        lanes = [("stream", f"stream {n}", own[s.stream[own] == n]) for n in sorted(busiest)]
         groups.append(LaneGroup(_device(trace, device), device=device, open=len(groups) < 4, lanes=lanes))
     return groups
 

@@ -20,7 +20,6 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +206,9 @@ class _Tree:
 
     def _place(self, path: str) -> None:
         """Make a folder of the old tree part of the new one, where a folder stands ready for it."""
-        mounted = self._mounts.at(path)
-        if mounted is not None and mounted.is_kernels:
+        if self._mounts.is_kernels(path):
             mount(path, self._new(path), None, MS_BIND | MS_REC)
-            self._nested([inner for inner in self._mounts.directly_below(path) if not inner.is_kernels])
+            self._nested([inner for inner in self._mounts.directly_below(path) if not self._mounts.is_kernels(inner)])
         elif self._overlaid(path):
             self._nested(self._mounts.directly_below(path))
         elif self._mounts.directly_below(path) and os.access(path, os.R_OK):
@@ -218,8 +216,8 @@ class _Tree:
         else:
             self._read_only(path)
 
-    def _nested(self, mounts: Sequence[Mount]) -> None:
-        for path in (mount.path for mount in mounts):
+    def _nested(self, mounts: Sequence[str]) -> None:
+        for path in mounts:
             if Path(path).is_dir() and Path(self._new(path)).is_dir():
                 self._place(path)
             elif Path(path).is_file() and Path(self._new(path)).is_file():
@@ -330,51 +328,38 @@ KERNELS_OWN = frozenset({
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A mounted file system: the path where it is, and its kind, such as `ext4`."""
-
-    path: str
-    kind: str
-
-    @property
-    def is_kernels(self) -> bool:
-        """Whether it holds nothing that a user could lose."""
-        return self.kind in KERNELS_OWN or self.path == "/dev" or self.path.startswith(("/proc", "/sys"))
-
-
 class Mounts:
-    """All that is mounted; of several at one path, the one that is seen."""
+    """The paths of all that is mounted, and of what kind it is, such as `ext4`; at one path that which is seen."""
 
     def __init__(self, text: str) -> None:
-        by_path: dict[str, Mount] = {}
+        self._kinds: dict[str, str] = {}
         for line in text.splitlines():
             before, _, after = line.partition(" - ")
             path = _OCTAL.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-            by_path[path] = Mount(path, after.split(" ")[0])
-        self._found = by_path
+            self._kinds[path] = after.split(" ")[0]
 
     @classmethod
     def here(cls) -> Mounts:
         """Return those of this process."""
         return cls(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
 
-    def at(self, path: str) -> Mount | None:
-        """Return what is mounted at a path itself."""
-        return self._found.get(path)
+    def is_kernels(self, path: str) -> bool:
+        """Return whether something is mounted at a path itself that holds nothing which a user could lose."""
+        kind = self._kinds.get(path)
+        return kind is not None and (kind in KERNELS_OWN or path == "/dev" or path.startswith(("/proc", "/sys")))
 
-    def of(self, path: str) -> Mount:
-        """Return the one that a path lies on."""
-        while path not in self._found and path != "/":
+    def kind_of(self, path: str) -> str:
+        """Return the kind of the one that a path lies on."""
+        while path not in self._kinds and path != "/":
             path = path.rpartition("/")[0] or "/"
-        return self._found.get(path) or Mount("/", "")
+        return self._kinds.get(path, "")
 
-    def directly_below(self, path: str) -> list[Mount]:
-        """Return those below a path that lie in none of the others."""
-        mounts: list[Mount] = []
-        for inner in sorted(self._found):
-            if _within(inner, path) and not any(_within(inner, mount.path) for mount in mounts):
-                mounts.append(self._found[inner])
+    def directly_below(self, path: str) -> list[str]:
+        """Return the paths of those below a path that lie in none of the others."""
+        mounts: list[str] = []
+        for inner in sorted(self._kinds):
+            if _within(inner, path) and not any(_within(inner, outer) for outer in mounts):
+                mounts.append(inner)
         return mounts
 
 

@@ -214,7 +214,7 @@ def _bases() -> list[Path]:
 
 def _is_in_memory(folder: Path) -> bool:
     with contextlib.suppress(OSError):
-        return Mounts.here().of(str(folder)).kind in _IN_MEMORY
+        return Mounts.here().kind_of(str(folder)) in _IN_MEMORY
     return False
 
 

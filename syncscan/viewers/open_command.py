@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,6 @@ from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
-
-
-_MANY_EVENTS = 100_000
-"""Trace size from which TensorBoard's plugin needs minutes to read a trace, and Trace View doesn't wait for it."""
 
 
 @click.command("open")
@@ -131,11 +127,8 @@ def _html(analysis: Analysis, trace: str, host: str, port: int | None, offline: 
     from syncscan.report import html
     from syncscan.viewers.private_server import Page
 
-    page = Page(html.render(analysis), host, port or 0)
-    try:
+    with closing(Page(html.render(analysis), host, port or 0)) as page:
         yield page.url
-    finally:
-        page.close()
 
 
 @contextmanager
@@ -152,10 +145,9 @@ def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, of
             folder.mkdir()
             with reading(trace, f"writing the {run} trace") as progress:
                 files.write(folder / f"{name}.pt.trace.json.gz", text(analysis, trace, progress=progress))
-        size, many = f"{analysis.trace.info.events:,} events", analysis.trace.info.events >= _MANY_EVENTS
-        if many:
-            click.echo(f"TensorBoard's other views appear after its plugin has read {size}; reload then.", err=True)
-        yield trace_view.TraceView(Path(logdir), host, port or 0, offline, opening_of(analysis), size, many).url
+        size = f"{analysis.trace.info.events:,} events"
+        click.echo(f"TensorBoard's other views appear after its plugin has read {size}; reload then.", err=True)
+        yield trace_view.TraceView(Path(logdir), host, port or 0, offline, opening_of(analysis), size).url
 
 
 @contextmanager
@@ -172,11 +164,8 @@ def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offli
         with reading(trace, "writing an annotated copy") as progress:
             files.write(file, annotated_copy.untangled_copy(analysis, trace, progress))
         free = perfetto.ONLINE_PORT if online and port is None else port or 0
-        server = perfetto.Perfetto(file, host, free, online, opening_of(analysis))
-        try:
+        with closing(perfetto.Perfetto(file, host, free, online, opening_of(analysis))) as server:
             yield server.url
-        finally:
-            server.close()
 
 
 _VIEWERS: dict[str, Callable[..., AbstractContextManager[str]]] = {

@@ -12,7 +12,6 @@ import json
 import logging
 import re
 import socket
-import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -25,8 +24,8 @@ from syncscan.viewers.annotate import Opening
 from syncscan.viewers.private_server import Gate
 
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-Rewrite = Callable[[bytes], bytes | None]
-"""An answer on its way to the browser; None to ask for it again."""
+Rewrite = Callable[[bytes], bytes]
+"""Changes an answer on its way to the browser."""
 
 CHART_HOST = "www.gstatic.com"
 """Where the plugin's page gets its chart loader from."""
@@ -36,10 +35,6 @@ PLUGIN = "/data/plugin/pytorch_profiler"
 _CHART_LOADER = re.compile(rb'<script src="https://www\.gstatic\.com/charts/loader\.js"></script>')
 _POLYFILL = re.compile(rb'<script src="https://cdnjs\.cloudflare\.com/[^"]*webcomponents[^"]*"></script>')
 _IMPORT = re.compile(rb'<link rel="import" href="trace_viewer_full\.html"[^>]*>')
-_ASK_AGAIN = 0.1
-"""Seconds until the plugin is asked again for what it doesn't have yet."""
-_PATIENCE = 100
-"""How often it is asked while it says that it reads nothing: 10 s, its page's own wait being 5 s."""
 _INSTALL = f"{installing('tensorboard')}, or use --in perfetto or --in html."
 
 
@@ -84,8 +79,7 @@ class TraceView:
 
     Each folder in `logdir` with `NAME.pt.trace.json[.gz]` is a run. Port 0 is any that is free. `offline` does without
     the chart loader, and so without the charts of the plugin's other views. `opening` is where Trace View opens, None
-    for the whole trace; `size`, in words, is shown while it loads. `at_once` shows traces before the plugin has read
-    them, which takes it minutes for large ones.
+    for the whole trace; `size`, in words, is shown while it loads.
     """
 
     def __init__(
@@ -96,7 +90,6 @@ class TraceView:
         offline: bool = True,
         opening: Opening | None = None,
         size: str = "",
-        at_once: bool = False,
     ) -> None:
         from tensorboard import default, program
         from tensorboard.util import tb_logging
@@ -105,7 +98,7 @@ class TraceView:
         tb_logging.get_logger().setLevel(logging.CRITICAL)
         logging.getLogger("pytorch_profiler").setLevel(logging.ERROR)
         self._gate = Gate(host)
-        runs = Meanwhile(logdir) if at_once else FirstRun(logdir)
+        runs = Meanwhile(logdir)
         self._pages = partial(Pages, offline=offline, gate=self._gate, opening=opening, size=size, runs=runs)
         board = program.TensorBoard(plugins=default.get_plugins(), server_class=self._server)
         where = ("--host", host, "--port", str(port), f"--path_prefix={self._gate.prefix}")
@@ -148,7 +141,7 @@ class Pages:
         gate: Gate,
         opening: Opening | None = None,
         size: str = "",
-        runs: Meanwhile | FirstRun | None = None,
+        runs: Meanwhile | None = None,
     ) -> None:
         self._app, self._gate, self._runs = app, gate, runs
         self._rewrites: dict[str, Rewrite] = {
@@ -179,12 +172,7 @@ class Pages:
         self, environ: dict[str, Any], start_response: Callable[..., Any], rewrite: Rewrite
     ) -> Iterator[bytes]:
         status, headers, body = self._answer(environ)
-        while status.startswith("200"):
-            if (rewritten := rewrite(body)) is not None:
-                body = rewritten
-                break
-            time.sleep(_ASK_AGAIN)
-            status, headers, body = self._answer(environ)
+        body = rewrite(body) if status.startswith("200") else body
         passed_on = [(k, v) for k, v in headers if k.lower() != "content-length"]
         start_response(status, [*passed_on, ("Content-Length", str(len(body)))])
         yield body
@@ -196,33 +184,12 @@ class Pages:
         return answer[0], answer[1], body
 
 
-class FirstRun:
-    """The plugin's list of runs, delayed until it contains the first by name.
-
-    The page opens the first run that it is told of and stays there. The plugin reads each run in a thread of its own
-    and tells of what it has: with three times as many processes as cores, 3 starts of 25 had `recorded` first.
-    """
-
-    def __init__(self, logdir: Path) -> None:
-        self._first = min(folder.name for folder in logdir.iterdir())
-        self._left = _PATIENCE
-
-    def runs(self, theirs: bytes) -> bytes | None:
-        """Return the current list; None before the first run.
-
-        The plugin isn't loading before its threads have begun, nor between a run's end and its place in the list; one
-        that it can't read never comes.
-        """
-        known = json.loads(theirs)
-        self._left = _PATIENCE if known["loading"] else self._left - 1
-        return theirs if self._first in known["runs"] or self._left < 0 else None
-
-    def answer(self, path: str, query: str) -> None:
-        """Answer nothing: the plugin answers for what it has read."""
-
-
 class Meanwhile:
-    """Answers for runs that the plugin hasn't read yet: each has Trace View, which needs nothing but the file."""
+    """Answers for runs that the plugin hasn't read yet: each has Trace View, which needs nothing but the file.
+
+    The plugin reads each run in a thread of its own, a large one in minutes; its page opens the first run that it is
+    told of, and stays there.
+    """
 
     def __init__(self, logdir: Path) -> None:
         self._files = {file.parent.name: file for file in sorted(logdir.glob("*/*.json.gz"))}

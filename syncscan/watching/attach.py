@@ -12,9 +12,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.watching.code_injection import PythonProcess, run_line
@@ -38,11 +40,11 @@ class Order:
     """Process that waits for the answers; 0 where that is unknown."""
 
     def write(self, folder: Path) -> None:
-        (folder / ORDER).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        (folder / ORDER).write_bytes(msgspec.json.encode(self))
 
     @staticmethod
     def read(folder: Path) -> Order:
-        return Order(**json.loads((folder / ORDER).read_text(encoding="utf-8")))
+        return msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
 
 
 def answer(folder: Path, **row: Any) -> None:
@@ -70,8 +72,8 @@ def _is_awaited(folder: Path) -> bool:
             os.kill(asker, 0)
     except ProcessLookupError:
         return False
-    except (OSError, ValueError):
-        return True
+    except (OSError, msgspec.DecodeError):
+        pass
     return True
 
 

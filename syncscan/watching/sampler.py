@@ -183,18 +183,18 @@ _SAMPLE_WEIGHT = 1 / 500
 """Weight of a sample in the mean of those that waited: 20 s of samples."""
 
 
-class _Means(NamedTuple):
-    """Means over a thread's looks: the time that the lock may take, how often it ran, and over how many looks."""
+class _Means:
+    """Means over a thread's looks: the time that the lock may take, and how often it ran."""
 
-    share: float = 0.0
-    runs: float = 0.0
-    looks: int = 0
+    def __init__(self) -> None:
+        self.share = self.runs = 0.0
+        self.looks = 0
 
-    def with_look(self, share: float, runs: bool) -> _Means:
-        weight = max(_WEIGHT, 1 / (self.looks + 1))
-        return _Means(
-            self.share + (share - self.share) * weight, self.runs + (runs - self.runs) * weight, self.looks + 1
-        )
+    def add(self, share: float, runs: bool) -> None:
+        self.looks += 1
+        weight = max(_WEIGHT, 1 / self.looks)
+        self.share += (share - self.share) * weight
+        self.runs += (runs - self.runs) * weight
 
     def least(self) -> float:
         """Return the share less twice its standard error, which comes from how often the thread ran; at least 0."""
@@ -244,7 +244,7 @@ class OtherThreads:
         if before is None or now <= before[1]:
             return
         share = (used - before[0]) / (now - before[1]) - runs
-        self._means[thread] = self._means.get(thread, _Means()).with_look(share, runs)
+        self._means.setdefault(thread, _Means()).add(share, runs)
 
     def _state(self, thread: int) -> tuple[int, bool] | None:
         """Return for how long a thread ran or was ready to, in ns, and whether it is; None if nothing says so."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from syncscan.capture.captured_command import inheriting, with_startup
 from syncscan.capture.main_script import Exit, run_main
@@ -45,7 +46,7 @@ class Wanted:
 
     def variables(self) -> dict[str, str]:
         """Return the environment's variables with which a process of Python's watches itself."""
-        return with_startup("syncscan.watching.start", VARIABLE, json.dumps(asdict(self)))
+        return with_startup("syncscan.watching.start", VARIABLE, msgspec.json.encode(self).decode())
 
     def begin(self, *, lazy: bool = False, say: Callable[[str], None] = lambda sentence: None) -> Watch:
         """Begin it in this process, and return it.
@@ -155,8 +156,7 @@ def run_watched(
 
 def begin() -> None:
     """Watch this process as its environment says, which has just imported torch."""
-    given = json.loads(os.environ[VARIABLE])
-    Wanted(**{**given, "exports": tuple(given["exports"])}).begin(lazy=True, say=_tell)
+    msgspec.json.decode(os.environ[VARIABLE], type=Wanted).begin(lazy=True, say=_tell)
 
 
 def _tell(sentence: str) -> None:

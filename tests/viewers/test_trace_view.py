@@ -164,36 +164,6 @@ def test_what_the_plugin_has_read_or_alone_knows_is_its_own(tmp_path: Path) -> N
     assert requested("trace", "run=../recorded")[1] == b"the plugin's"
 
 
-def listed(folder: Path, answers: list[tuple[list[str], bool]]) -> list[str]:
-    """The runs that the page is told of first, when the plugin knows these and says so while it loads or not."""
-    for run in ("annotated", "recorded"):
-        (folder / run).mkdir()
-    left = iter(answers)
-
-    def tensorboard(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        start("200 OK", [("Content-Type", "application/json")])
-        runs, loading = next(left, answers[-1])
-        return [json.dumps({"runs": runs, "loading": loading}).encode()]
-
-    gate = Gate("127.0.0.1")
-    pages = trace_view.Pages(tensorboard, True, gate, runs=trace_view.FirstRun(folder))
-    environ = {"PATH_INFO": f"{gate.prefix}{trace_view.PLUGIN}/runs", "HTTP_HOST": "127.0.0.1"}
-    got: list[str] = json.loads(b"".join(pages(environ, lambda *_: None)))["runs"]
-    return got
-
-
-def test_the_list_of_runs_waits_for_the_one_to_open(tmp_path: Path) -> None:
-    """The page opens the first that it hears of, and the plugin may have the recorded one before its annotated copy."""
-    both = ["annotated", "recorded"]
-    assert listed(tmp_path, [([], False), (["recorded"], True), (["recorded"], False), (both, False)]) == both
-
-
-def test_a_run_that_never_comes_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the plugin can't read the annotated copy, the recorded trace is shown."""
-    monkeypatch.setattr(trace_view, "_ASK_AGAIN", 0)
-    assert listed(tmp_path, [(["recorded"], True), (["recorded"], False)]) == ["recorded"]
-
-
 def test_an_error_is_passed_on() -> None:
     """Only pages are rewritten."""
     assert ask(f"{trace_view.PLUGIN}/views", b"not found", offline=False, status="404 NOT FOUND")[2] == b"not found"
