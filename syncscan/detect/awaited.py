@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -281,7 +280,8 @@ class AwaitedWork:
         """Return what a record marks on each stream that it may be on: those its thread used, the latest first."""
         if record not in self._marks:  # successive waits search the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
-            places = [self._launched.places[number] for number in self._launched.used.before(track, at)]
+            launched_on, _, _, used = self._launched
+            places = [launched_on[number] for number in used.before(track, at)]
             self._marks[record] = _MarkedWork(self._awaited((place,), at, of_event=True) for place in places)
         return self._marks[record]
 
@@ -315,22 +315,14 @@ class AwaitedWork:
         return {}
 
     @cached_property
-    def _launched(self) -> _Launched:
+    def _launched(self) -> tuple[list[Place], Int32, Int32, UsedStreams]:
+        """Device and stream by number; of all launches the thread's track, and the stream's number; the used ones."""
         trace, s = self._trace, self._trace.slices
         known = np.flatnonzero(trace.device_calls != NONE)
         work, calls = trace.device_rows[known], trace.device_calls[known]
         pairs, stream = numbered_pairs(s.device[work], s.stream[work])
         places = [(device, number) for device, number in pairs.tolist()]
-        return _Launched(places, s.track[calls], stream, UsedStreams(s.track[calls], s.ts[calls], stream))
-
-
-class _Launched(NamedTuple):
-    places: list[Place]
-    """Device and stream, by the number used for the stream here."""
-    by: Int32
-    """Track of the launching thread."""
-    stream: Int32
-    used: UsedStreams
+        return places, s.track[calls], stream, UsedStreams(s.track[calls], s.ts[calls], stream)
 
 
 class _MarkedWork:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,17 +38,17 @@ class Neighbours:
         """Whether a DataLoader yields batches in this trace."""
         ranges = (number for category in _RANGES for number in trace.names_of(category))
         self._steps = frozenset(number for number in ranges if is_step(trace.strings[number]))
-        self._known_threads: dict[tuple[bool, int], _ThreadRows] = {}
+        self._known_threads: dict[tuple[bool, int], tuple[Int64, Int64, Int32]] = {}
 
     def before(self, track: int, start: int, path: Path) -> tuple[str, ...]:
         """Return up to 64 ops and scopes that began before a time (ns) on a thread, the nearest last.
 
         The slices of `path`, which are going on then, are left out, and so is everything before a step among them.
         """
-        thread, around, names = self._thread(track), {*path.rows}, list[int]()
-        behind = int(thread.starts.searchsorted(start))
+        (rows, starts, all_names), around, names = self._thread(track), {*path.rows}, list[int]()
+        behind = int(starts.searchsorted(start))
         near = slice(max(behind - _MOST, 0), behind)
-        for row, name in zip(thread.rows[near].tolist(), thread.names[near].tolist(), strict=True):
+        for row, name in zip(rows[near].tolist(), all_names[near].tolist(), strict=True):
             if row not in around:
                 names.append(name)
             elif name in self._steps:
@@ -58,9 +57,9 @@ class Neighbours:
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Return up to 64 ops, scopes and bare runtime calls that began later (ns), the nearest first; up to a step."""
-        thread = self._thread(track, after=True)
-        at = int(thread.starts.searchsorted(end))
-        return self._texts(takewhile(lambda name: name not in self._steps, thread.names[at : at + _MOST].tolist()))
+        _, starts, names = self._thread(track, after=True)
+        at = int(starts.searchsorted(end))
+        return self._texts(takewhile(lambda name: name not in self._steps, names[at : at + _MOST].tolist()))
 
     def _texts(self, names: Iterable[int]) -> tuple[str, ...]:
         strings = self._trace.strings
@@ -77,32 +76,25 @@ class Neighbours:
 
     def next_start(self, track: int, end: int) -> int | None:
         """Return when the next op, scope or bare runtime call begins; None after the last."""
-        starts = self._thread(track, after=True).starts
+        _, starts, _ = self._thread(track, after=True)
         at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
-        thread = self._thread(track)
-        lo, hi = thread.starts.searchsorted([start, end]).tolist()
-        return self._texts(thread.names[lo:hi].tolist())
+        _, starts, names = self._thread(track)
+        lo, hi = starts.searchsorted([start, end]).tolist()
+        return self._texts(names[lo:hi].tolist())
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Return whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _thread(self, track: int, *, after: bool = False) -> _ThreadRows:
-        """Return the slices of a track that may come before or after a call; cached, as every call needs them."""
+    def _thread(self, track: int, *, after: bool = False) -> tuple[Int64, Int64, Int32]:
+        """Return rows, begins (ns) and names of a track's slices that may come before or after a call; cached."""
         key = after, track
         if key not in self._known_threads:
             rows, run = self._after if after else self._before, self._trace.track_rows(track)
             own = rows[slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())]
-            self._known_threads[key] = _ThreadRows(own, self._trace.slices.ts[own], self._trace.slices.name[own])
+            self._known_threads[key] = own, self._trace.slices.ts[own], self._trace.slices.name[own]
         return self._known_threads[key]
-
-
-class _ThreadRows(NamedTuple):
-    rows: Int64
-    starts: Int64
-    """When each begins, ns."""
-    names: Int32

@@ -18,8 +18,6 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, cast
 
-import msgspec
-
 from syncscan.errors import ProgramFailed
 from syncscan.fleet.worker import TraceOutcome
 from syncscan.load import memory_check
@@ -34,51 +32,46 @@ _FEWER = 4
 _CODE = "import sys; sys.path[:] = {!r}; from syncscan.fleet.worker import main; main()"
 
 
-class Workers(msgspec.Struct, frozen=True):
-    """Number of processes, and their total memory."""
+def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = None) -> tuple[int, int | None]:
+    """Return the number of processes for a job, by default one per processor if memory allows, and all their memory.
 
-    count: int
-    memory_bytes: int | None
-    """None where the system doesn't report free memory."""
-
-    @property
-    def share_bytes(self) -> int | None:
-        return None if self.memory_bytes is None else self.memory_bytes // self.count
-
-
-def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = None) -> Workers:
-    """Return the number of processes for a job, by default one per processor if memory allows, and their memory."""
+    The memory is bytes; None where the system doesn't report what is free.
+    """
     most = memory_check.available() if max_memory is None else max_memory
     if jobs is None:
         jobs = _processors() if most is None else min(_processors(), max(1, most // LEAST_BYTES))
-    return Workers(max(1, min(jobs, traces)), most)
+    return max(1, min(jobs, traces)), most
 
 
-def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, TraceOutcome]]:
+def outcomes(
+    paths: Sequence[str], options: Mapping[str, Any], count: int, memory: int | None
+) -> Iterator[tuple[str, TraceOutcome]]:
     """Yield each path with its trace's outcome as soon as there is one; close the iterator to end the processes."""
     waiting, killed = list(paths), Counter[str]()
     while waiting:
         again: list[str] = []
-        for path, outcome in _round(waiting, options, workers):
+        for path, outcome in _round(waiting, options, count, memory):
             killed[path] += outcome.killed
-            too_large = outcome.too_large and workers.count > 1
+            too_large = outcome.too_large and count > 1
             if too_large or (outcome.killed and killed[path] < TIMES_KILLED):
                 again.append(path)
             else:
                 yield path, outcome
-        waiting, workers = again, Workers(max(1, min(workers.count // _FEWER, len(again))), workers.memory_bytes)
+        waiting, count = again, max(1, min(count // _FEWER, len(again)))
 
 
-def _round(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, TraceOutcome]]:
-    waiting, count = deque(paths), min(workers.count, len(paths))
+def _round(
+    paths: Sequence[str], options: Mapping[str, Any], count: int, memory: int | None
+) -> Iterator[tuple[str, TraceOutcome]]:
+    waiting, share = deque(paths), None if memory is None else memory // count
     with contextlib.ExitStack() as ending, selectors.DefaultSelector() as answers:
 
         def start() -> None:
-            worker = ending.enter_context(_Worker(workers.share_bytes))
+            worker = ending.enter_context(_Worker(share))
             answers.register(worker.answers, selectors.EVENT_READ, worker)
             worker.give(waiting.popleft(), options)
 
-        for _ in range(count):
+        for _ in range(min(count, len(paths))):
             start()
         while answers.get_map():
             for key, _ in answers.select():

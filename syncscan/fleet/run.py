@@ -75,7 +75,7 @@ def run(
     if scheduler is not None:
         source = cluster.outcomes(job.paths, chosen, scheduler, max_memory)
     else:
-        source = pool.outcomes(job.paths, chosen, pool.workers_for(len(job.paths), jobs, max_memory))
+        source = pool.outcomes(job.paths, chosen, *pool.workers_for(len(job.paths), jobs, max_memory))
     with contextlib.closing(cast(Generator[tuple[str, TraceOutcome], None, None], source)) as outcomes:
         for path, outcome in outcomes:
             job.add(path, outcome)

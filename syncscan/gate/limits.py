@@ -72,10 +72,10 @@ def judge(
 
 
 def _check(state: State, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date) -> CheckVerdict:
-    known, unmatched = known_by(baseline, state)
+    reasons, unmatched = known_by(baseline, state)
     written = {f.id: comments.on(f) for f in state.findings}  # one on a wait that is meant isn't stale either
-    unintended = [f for f in state.findings if not f.intended]
-    counted, exempt, used = sort_out(unintended, lambda f: f.rule, _names, lambda f: written[f.id], known, rules, today)
+    checked = [f for f in state.findings if not f.intended]
+    counted, exempt, used = sort_out(checked, lambda f: f.rule, _names, lambda f: written[f.id], reasons, rules, today)
     unused = (entry for n, entry in enumerate(rules.allowed) if n not in used and not is_of_races(entry))
     default = (DEFAULT,) if rules.races is None else ()
     why = state.unseen()

@@ -93,28 +93,28 @@ def sort_out(
     rule: Callable[[Checked], str],
     names: Callable[[Allowance, Checked], bool],
     comment: Callable[[Checked], Comment | None],
-    known: Mapping[str, str],
+    reasons: Mapping[str, str],
     rules: Rules,
     today: datetime.date,
 ) -> tuple[tuple[Checked, ...], tuple[Exempt[Checked], ...], frozenset[int]]:
     """Return what counts, what the allow-list, a comment or the baseline exempts, and the entries that name any.
 
-    Entries are numbers in the allow-list; one exempts up to the day on which it expires. `known` has the reason of each
-    id in the baseline.
+    Entries are numbers in the allow-list; one exempts up to the day on which it expires. `reasons` has those of the
+    ids in the baseline.
     """
     counted, exempt, used = list[Checked](), list[Exempt[Checked]](), set[int]()
-    for one in checked:
-        written, listed = comment(one), [n for n, entry in enumerate(rules.allowed) if names(entry, one)]
+    for item in checked:
+        written, listed = comment(item), [n for n, entry in enumerate(rules.allowed) if names(entry, item)]
         used.update(listed)
         valid = next((rules.allowed[n] for n in listed if not rules.allowed[n].expired(today)), None)
         if valid:
-            exempt.append(Exempt(one, By.ALLOW_LIST, valid.reason))
-        elif written and written.allows(rule(one)):
-            exempt.append(Exempt(one, By.COMMENT, written.reason))
-        elif one.id in known:
-            exempt.append(Exempt(one, By.BASELINE, known[one.id]))
+            exempt.append(Exempt(item, By.ALLOW_LIST, valid.reason))
+        elif written and written.allows(rule(item)):
+            exempt.append(Exempt(item, By.COMMENT, written.reason))
+        elif item.id in reasons:
+            exempt.append(Exempt(item, By.BASELINE, reasons[item.id]))
         else:
-            counted.append(one)
+            counted.append(item)
     return tuple(counted), tuple(exempt), frozenset(used)
 
 

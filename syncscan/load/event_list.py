@@ -124,7 +124,7 @@ class EventList(Generic[Batch]):
         self._damage.joined += len(lists)
         for event in itertools.chain.from_iterable(lists):
             if isinstance(event, dict):
-                yield Salvaged(event, "")
+                yield event, ""
             else:
                 self._damage.foreign += 1
 

@@ -59,20 +59,18 @@ def read(
             reading.leave_out()
     if second_share is not None:
         share = second_share()
-        if share is None or share.cuts != reading.cuts:
+        if share is None or share[1] != reading.cuts:
             raise NeedsOneProcess
-        reading.columns.absorb(share.columns)
+        reading.columns.absorb(share[0])
         require(reading.columns, path, max_memory)
     return reading.trace(path, lost())
 
 
-class Share(msgspec.Struct, frozen=True):
-    """The pieces that a second process read: every other one."""
+Share = tuple[Columns, list[int]]
+"""Every other piece, which a second process read, and where all pieces begin and the text ends.
 
-    columns: Columns
-    cuts: list[int]
-    """Begins of all pieces, and the end of the text; other bytes than the first process's are unlikely to be split
-    alike."""
+Other bytes than the first process's are unlikely to be split alike.
+"""
 
 
 def read_share(stream: Readable, path: str, piece: int, max_memory: int | None = None) -> Share | None:
@@ -86,7 +84,7 @@ def read_share(stream: Readable, path: str, piece: int, max_memory: int | None =
                 reading.leave_out()
     except (NeedsOneProcess, TraceTooLarge):
         return None
-    return Share(reading.columns, reading.cuts)
+    return reading.columns, reading.cuts
 
 
 class _Reading:
@@ -178,4 +176,4 @@ def _with_plain_numbers(text: bytes | memoryview) -> Grouped | None:
 
 
 def _collect(salvaged: list[Salvaged]) -> Grouped:
-    return by_category([event_of(one.event) for one in salvaged])
+    return by_category([event_of(event) for event, _ in salvaged])

@@ -9,8 +9,6 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Any
 
-import msgspec
-
 from syncscan.load.damage import Damage
 from syncscan.load.split import EVENT_KEYS, LONGEST
 
@@ -80,11 +78,8 @@ class ListPosition(enum.Enum):
     BEHIND_LIST = enum.auto()
 
 
-class Salvaged(msgspec.Struct, frozen=True):
-    """One event, and its text with the blanks before it; the text is empty if it differs from the event."""
-
-    event: Object
-    text: str
+Salvaged = tuple[Object, str]
+"""One event, and its text with the blanks before it; the text is empty if it differs from the event."""
 
 
 class Salvage:
@@ -173,10 +168,10 @@ class Salvage:
                 after = following.start() if following else end if list_end is None else list_end
                 event = self._repaired(text[at:after], offset + at, last and after == end)
                 if event is not None:
-                    yield Salvaged(event, "")
+                    yield event, ""
                 continue
             if isinstance(value, dict):
-                yield Salvaged(value, blank[blank.rfind(",") + 1 :] + text[at:after])
+                yield value, blank[blank.rfind(",") + 1 :] + text[at:after]
             else:
                 self._damage.foreign += 1
         return end

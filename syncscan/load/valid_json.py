@@ -97,7 +97,7 @@ def _as_it_stands(text: bytes | memoryview) -> bytes | None:
 
 def _join(salvaged: list[Salvaged]) -> bytes:
     """Return the text of events read one by one: unchanged if any reader accepts them, else rewritten."""
-    texts = ((one.text.encode(), one.event) for one in salvaged)
+    texts = ((text.encode(), event) for event, text in salvaged)
     return b",".join(
         text if text and _is_valid(text, b"[" + text + b"]") else b"\n" + strict_text(event).encode()
         for text, event in texts

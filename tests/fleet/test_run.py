@@ -15,7 +15,7 @@ import pytest
 import syncscan
 from syncscan.errors import UsageError
 from syncscan.fleet import pool
-from syncscan.fleet.pool import Workers, outcomes, workers_for
+from syncscan.fleet.pool import outcomes, workers_for
 from syncscan.fleet.run import run
 from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
@@ -88,7 +88,7 @@ def test_what_is_too_large_for_its_share_gets_all_the_memory(tmp_path: Path) -> 
     """Two that fit one after the other, but not side by side."""
     paths = [str(rank_trace(k, kernels=100).write(tmp_path / f"rank{k}.json")) for k in (0, 1)]
     assert outcome_of(paths[0], {}, 100_000).too_large
-    result = dict(outcomes(paths, {}, Workers(2, 200_000)))
+    result = dict(outcomes(paths, {}, 2, 200_000))
     assert [decoded(result[path].rank).rank for path in paths] == [0, 1]
 
 
@@ -100,9 +100,9 @@ def test_standard_input_is_no_rank() -> None:
 
 def test_as_many_processes_as_there_is_memory_for() -> None:
     """None has less than it needs by itself, unless it is asked for; each has an equal share."""
-    assert workers_for(100, None, 10**6) == Workers(1, 10**6)
-    assert workers_for(100, 8, 8 * 10**9).share_bytes == 10**9
-    assert workers_for(3, 8, 10**9).count == 3
+    assert workers_for(100, None, 10**6) == (1, 10**6)
+    assert workers_for(100, 8, 8 * 10**9) == (8, 8 * 10**9)
+    assert workers_for(3, 8, 10**9) == (3, 10**9)
 
 
 def test_a_saved_analysis_stands_for_its_trace(tmp_path: Path) -> None:
