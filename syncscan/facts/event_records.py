@@ -116,13 +116,18 @@ class UsedStreams:
         """
 
     def _before(self, track: int, at: int) -> list[int]:
-        issued, stream = self._on.get(track, (_NO_TIMES, _NO_TIMES))
+        issued, firsts, streams = self._on.get(track, (_NO_TIMES, _NO_TIMES, _NO_TIMES))
         behind = int(issued.searchsorted(at))
-        return list(dict.fromkeys(stream[max(0, behind - LOOK_BACK) : behind][::-1].tolist()))
+        first = int(firsts.searchsorted(max(0, behind - LOOK_BACK), side="right")) - 1
+        return list(dict.fromkeys(streams[max(first, 0) : int(firsts.searchsorted(behind))][::-1].tolist()))
 
     @cached_property
-    def _on(self) -> dict[int, tuple[Int64, Int32 | Int64]]:
-        """Launches per thread, in time order: their times and streams."""
+    def _on(self) -> dict[int, tuple[Int64, Int64, Int32 | Int64]]:
+        """Launches per thread, in time order: their times; and the first of each run on one stream, and that stream."""
         order = np.argsort(self._issued, kind="stable")
-        by_track = ((track, order[places]) for track, places in grouped(self._track[order]))
-        return {track: (self._issued[launches], self._stream[launches]) for track, launches in by_track}
+        of_thread = {}
+        for track, places in grouped(self._track[order]):
+            stream = self._stream[order[places]]
+            firsts = np.flatnonzero(np.append(True, stream[1:] != stream[:-1]))
+            of_thread[track] = self._issued[order[places]], firsts, stream[firsts]
+        return of_thread

@@ -51,11 +51,8 @@ class ScopePaths:
         Scopes are numbered level by level, outer ones first.
         """
         s, paths = self.trace.slices, np.full(len(self.trace.slices) + 1, NONE, np.int32)
-        left = self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
-        is_scope = np.zeros(len(s), np.bool_)
-        is_scope[left] = True
-        around = innermost_that(is_scope, s.parent)
-        ops = np.flatnonzero(~is_scope)
+        (left, around), ops = self._scopes, np.ones(len(s), np.bool_)
+        ops[left] = False
         for _ in range(DEEPEST):
             now = (around[left] == NONE) | (paths[around[left]] != NONE)
             if not now.any():
@@ -64,8 +61,17 @@ class ScopePaths:
             paths[left[now]] = len(self._steps) + which
             self._steps += [(path, name) for path, name in known.tolist()]
             left = left[~now]
-        paths[ops] = paths[around[ops]]
+        rows = np.flatnonzero(ops)
+        paths[rows] = paths[around[rows]]
         return paths
+
+    @cached_property
+    def _scopes(self) -> tuple[Int64, Int32]:
+        """Rows of all scopes, ascending, and the innermost scope around each slice, or NONE."""
+        rows = self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
+        is_scope = np.zeros(len(self.trace.slices), np.bool_)
+        is_scope[rows] = True
+        return rows, innermost_that(is_scope, self.trace.slices.parent)
 
     def _led(self, tops: Int64) -> Int32:
         """Return the path of each row that is of a backward op, NONE for others."""
@@ -80,15 +86,11 @@ class ScopePaths:
     def _meanwhile(self, times: Int64) -> Int32:
         """Return the path that is open on the steps' thread at each of these times, or NONE."""
         s, track = self.trace.slices, next((step.track for step in self.trace.main_steps), NONE)
-        scopes = self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
+        scopes, around = self._scopes
         scopes = scopes[s.track[scopes] == track]
         scopes = scopes[np.lexsort((-s.end[scopes], s.ts[scopes]))]
         if not len(scopes):
             return np.full(len(times), NONE, np.int32)
-        around = np.full(len(s) + 1, NONE, np.int64)
-        is_scope = np.zeros(len(s), np.bool_)
-        is_scope[scopes] = True
-        around[:-1] = innermost_that(is_scope, s.parent)
         begun = s.ts[scopes].searchsorted(times, side="right") - 1
         innermost = np.where(begun < 0, NONE, scopes[begun])
         ends = np.append(s.end, np.iinfo(np.int64).max)

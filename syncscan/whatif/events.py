@@ -68,6 +68,8 @@ class Events:
         target, latest = work.stream.item(first), work.start.item(first) + STREAM_NS
         for record in self._candidates(row):
             at = s.ts.item(record)
+            if not self.within.holds(at):
+                continue
             for stream in self._used.before(s.track.item(record), at):
                 if stream != target and work.done(stream, at) <= latest:
                     return EventEdge(ts, target, EventRecord(at, stream), first)
@@ -77,9 +79,9 @@ class Events:
         """Return the rows of the records that the wait in this row may mean, the likeliest first."""
         if self.records.none:
             return [row]  # torch 1.12 to 2.1 recorded none: use the wait, which usually comes right after it
-        s, stated = self.trace.slices, self.records.stated.get(row)
-        records = self.records.before(row, TRIES, track=s.track.item(row)) if stated is None else [stated]
-        return [record for record in records if self.within.holds(s.ts.item(record))]
+        stated = self.records.stated.get(row)
+        track = self.trace.slices.track.item(row)
+        return self.records.before(row, TRIES, track=track) if stated is None else [stated]
 
 
 def first_waiters(edges: list[EventEdge]) -> Int64:
