@@ -19,7 +19,6 @@ PATTERNS: tuple[Pattern, ...] = (
     shapes.masks,
     shapes.indices,
     shapes.sized_ops,
-    shapes.number_arguments,
     # checks
     checks.checked_ops,
     checks.distributions,
