@@ -118,11 +118,15 @@ def _beside(analysis: Analysis, first: Front, picture: StepPicture | None) -> It
     if picture:
         yield svg.figure(picture, picture.title)
     if numbers := list(_numbers(analysis, first, picture)):
-        cells = (
-            Stacked((Span(value, "info" if projected else "strong"), Span(note, "dim")))
-            for _, value, note, projected in numbers
-        )
-        yield Grid(tuple(GridColumn(name) for name, *_ in numbers), (tuple(cells),))
+        yield _in_a_row(numbers)
+
+
+def _in_a_row(numbers: Sequence[tuple[str, str, str, bool]]) -> Grid:
+    cells = (
+        Stacked((Span(value, "info" if projected else "strong"), *([Span(note, "dim")] if note else [])))
+        for _, value, note, projected in numbers
+    )
+    return Grid(tuple(GridColumn(name) for name, *_ in numbers), (tuple(cells),))
 
 
 def _numbers(analysis: Analysis, first: Front, picture: StepPicture | None) -> Iterator[tuple[str, str, str, bool]]:
@@ -272,19 +276,20 @@ def _finding(
             "often": f.per_step,
             "severity": _RANK[f.severity] * 1000 - finding.number,
         },
-        "numbers": _four(finding) if costed else [],
-        "detail": markup(tabs.finding(f, analysis.step)),
+        "detail": markup([*([_four(finding)] if costed else []), *tabs.finding(f, analysis.step)]),
     }
 
 
-def _four(finding: FindingText) -> list[tuple[str, str, bool]]:
+def _four(finding: FindingText) -> Grid:
     moved = finding.of.moved_us
-    return [
-        ("wait", finding.waits, False),
-        ("idle after", finding.idle, False),
-        ("moved", "–" if moved is None else duration(moved), True),
-        ("recoverable", finding.saves, True),
-    ]
+    return _in_a_row(
+        [
+            ("wait", finding.waits, "", False),
+            ("idle after", finding.idle, "", False),
+            ("moved", "–" if moved is None else duration(moved), "", True),
+            ("recoverable", finding.saves, "", True),
+        ]
+    )
 
 
 def _habit(habit: HabitText, number: int) -> dict[str, Any]:
@@ -297,7 +302,6 @@ def _habit(habit: HabitText, number: int) -> dict[str, Any]:
         "saves": habit.saves,
         "cost": habit.doubt,
         "data": {"finding": "", "habit": number, "without": ""},
-        "numbers": [],
         "detail": markup(tabs.habit(habit.of)),
     }
 

@@ -24,8 +24,7 @@ _LABEL, _FIGURE = (
     re.compile(r'<td><bdi class="(?:strong|info)">([^<]*)</bdi>'),
 )
 _CHANGE = re.compile(r'<li class="item change".*?<bdi class="strong">([^<]*)</bdi><div><button[^>]*><bdi>([^<]*)</bdi>')
-_NUMBERS = re.compile(r'<dl class="numbers">(.*?)</dl>', re.S)
-_NUMBER = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>")
+_NUMBERS = re.compile(r'<div class="detail">(.*?</table>)', re.S)
 
 
 class Page:
@@ -34,12 +33,11 @@ class Page:
     def __init__(self, recording: Path) -> None:
         self.analysis = analyzed(recording)
         text = re.sub(r"<(script|style)\b.*?</\1>", "", rendered(recording, "html"), flags=re.S)
-        beside = text.partition('<div id="picture"')[2].partition("</section>")[0]
         self.text = html.unescape(re.sub(r"<[^>]*>", "", text))
-        self.figures = dict(zip(_LABEL.findall(beside), map(html.unescape, _FIGURE.findall(beside)), strict=True))
+        self.figures = _figures(text.partition('<div id="picture"')[2].partition("</section>")[0])
         self.changes = [tuple(html.unescape(part).strip() for part in each) for each in _CHANGE.findall(text)]
         self.values = re.findall(r'<text class="sp-value"[^>]*>([^<]*)</text>', text)
-        self.findings = [dict(_NUMBER.findall(numbers)) for numbers in _NUMBERS.findall(text)]
+        self.findings = list(filter(None, map(_figures, _NUMBERS.findall(text))))
         self.json = json.loads(rendered(recording, "json"))
         self.step = self.json["step"]
 
@@ -55,6 +53,10 @@ class Page:
     def saves(self, us: float, limits: Sequence[float] | None) -> str:
         """Return a saving in words."""
         return within(us, (limits[0], limits[1]) if limits else None) if self.measurable(us) else "less than 1%"
+
+
+def _figures(table: str) -> dict[str, str]:
+    return dict(zip(_LABEL.findall(table), map(html.unescape, _FIGURE.findall(table)), strict=True))
 
 
 @functools.cache
