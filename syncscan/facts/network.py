@@ -74,11 +74,10 @@ class OutermostOp(msgspec.Struct, frozen=True):
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """The ops of one run of a network forward, or backward, in time order; `rest` are those of its loss."""
+    """The ops of one run of a network forward, or backward, in time order, without those of its loss."""
 
     backward: bool
     ops: tuple[OutermostOp, ...]
-    rest: tuple[OutermostOp, ...] = ()
 
     @property
     def interval(self) -> Interval:
@@ -132,8 +131,8 @@ def _pass(ops: Sequence[OutermostOp], trains: bool) -> Pass:
     if not trains or not heavy:
         return Pass(ops[0].backward, tuple(ops))
     if ops[0].backward:
-        return Pass(True, tuple(ops[heavy[0] :]), tuple(ops[: heavy[0]]))
-    return Pass(False, tuple(ops[: heavy[-1] + 1]), tuple(ops[heavy[-1] + 1 :]))
+        return Pass(True, tuple(ops[heavy[0] :]))
+    return Pass(False, tuple(ops[: heavy[-1] + 1]))
 
 
 def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:

@@ -245,17 +245,7 @@ class Trace(Caching, frozen=True, eq=False):
 
     def named(self, predicate: Any) -> Bool:
         """Return a mask over `slices`: rows whose name satisfies `predicate`, called once per distinct name."""
-        mask: Bool = looked_up(self.names_that(predicate), self.slices.name)
-        return mask
-
-    def names_that(self, predicate: Any) -> Bool:
-        """Return a mask over `strings`: names of slices that satisfy `predicate(str) -> bool`."""
-        hits = self._strings_that.get(predicate)
-        if hits is None:
-            hits = self._strings_that[predicate] = np.zeros(len(self.strings), np.bool_)
-            for number in self._slice_names:
-                hits[number] = bool(predicate(self.strings[number]))
-        return hits
+        return names_that(predicate, self.strings, self.slices.name)
 
     def where(self, predicate: Callable[[str], Any], *categories: Category) -> Int64:
         """Return ascending rows of these categories whose name satisfies `predicate`, called once per distinct name."""
@@ -314,19 +304,6 @@ class Trace(Caching, frozen=True, eq=False):
     @cached_property
     def _names_of_category(self) -> dict[Category, list[int]]:
         return {}
-
-    @cached_property
-    def _strings_that(self) -> dict[Any, Bool]:
-        """Which strings satisfy each predicate, cached since several stages use the same ones."""
-        return {}
-
-    @cached_property
-    def _slice_names(self) -> list[int]:
-        """Indices of the strings that name slices; with stacks, most strings name frames."""
-        used = np.zeros(len(self.strings), np.bool_)
-        used[self.slices.name] = True
-        names: list[int] = np.flatnonzero(used).tolist()
-        return names
 
     @cached_property
     def device_rows(self) -> Int64:

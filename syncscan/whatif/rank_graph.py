@@ -72,7 +72,7 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
 def _busy(trace: Trace, step: Interval) -> tuple[float, float]:
     """Return how long any stream works on this step's launches without collectives, and how long beside collectives."""
     s, rows = trace.slices, trace.device_rows[trace.launched_within(step.begin, step.end)]
-    rows = rows[~trace.named(is_collective_kernel)[rows]]
+    rows = rows[~trace.called(rows, is_collective_kernel)]
     busy = Cover(*union(s.ts[rows], s.end[rows])).length
     return float(busy), float((s.dur[rows] * beside_collectives(trace, rows)).sum())
 
@@ -81,7 +81,7 @@ class _Beside:
     """Adds to a graph's runs how much of their launches' work lies beside a collective, in the order of the calls."""
 
     def __init__(self, trace: Trace, launches: Launches) -> None:
-        part = beside_collectives(trace, launches.rows) * ~trace.named(is_collective_kernel)[launches.rows]
+        part = beside_collectives(trace, launches.rows) * ~trace.called(launches.rows, is_collective_kernel)
         self.beside = (launches.end - launches.start) * part
         self.stream, self.issued = launches.stream, launches.issued
 
