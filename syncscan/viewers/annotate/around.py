@@ -18,7 +18,7 @@ LEAST_MARGIN = 1_000_000
 
 
 class RecordedEvent(msgspec.Struct):
-    """What decides where an event is drawn; a file may hold anything there."""
+    """Fields that decide where an event is drawn; a file may hold anything there."""
 
     ph: Any = ""
     pid: Any = None
