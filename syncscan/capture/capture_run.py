@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.sampling import Sampling
 from syncscan.capture.stack_timer import NotSampled, Row
 from syncscan.model.step_times import StepTimes
+from syncscan.version import __version__
 
 SCHEMA = "syncscan.capture/1"
 
@@ -172,7 +172,7 @@ class CaptureRun:
         """Return the metadata stored in the trace under the key "syncscan"."""
         return {
             "schema": SCHEMA,
-            "syncscan": importlib.import_module("syncscan").__version__,
+            "syncscan": __version__,
             "unprofiled_step_us": None,
             "calibrated_steps": 0,
             **self._timed(),

@@ -18,7 +18,6 @@ that is safe:
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import threading
@@ -124,6 +123,7 @@ def _pythons() -> set[str]:
 
 def _cuda_version() -> tuple[int, int] | None:
     """Return the CUDA version that this torch was built for; None for other vendors' devices or none."""
-    torch = importlib.import_module("torch")
+    import torch
+
     version = re.match(r"(\d+)\.(\d+)", torch.version.cuda or "")
     return None if version is None or device.vendor() != "cuda" else (int(version[1]), int(version[2]))

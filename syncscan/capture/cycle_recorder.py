@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import importlib
 import threading
 import time
 import warnings
@@ -27,7 +26,9 @@ Json = dict[str, Any]
 
 def profiling() -> bool:
     """Return whether a profiler of torch's is on; starting another would silently discard the recordings of both."""
-    return bool(importlib.import_module("torch").autograd._profiler_enabled())
+    import torch
+
+    return bool(torch.autograd._profiler_enabled())
 
 
 class CycleRecorder:
@@ -86,7 +87,8 @@ class CycleRecorder:
             self._profiler = None
 
     def _make_profiler(self) -> Any:
-        torch_profiler = importlib.import_module("torch.profiler")
+        from torch import profiler as torch_profiler
+
         profiler = torch_profiler.profile(
             schedule=functools.partial(self._action, torch_profiler.ProfilerAction),
             with_stack=self._plan.stacks,
@@ -117,18 +119,21 @@ class CycleRecorder:
 
         Starting attaches CUPTI, with threads of its own: they must be there before the one that lets go is looked for.
         """
+        from torch.profiler import ProfilerAction
+
         profiler = self._profiler
         with ExitStack() as stop:  # runs from its last line to its first, all of it though one fails
             stop.callback(profiler.__exit__, None, None, None)
             stop.callback(self.cupti.before_stop)
             if profiler.profiler is not None and not self.recording:
                 profiler.start_trace()
-                profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
+                profiler.current_action = ProfilerAction.RECORD
 
     def _alone(self) -> Callable[[], None]:
         """Give way to a profiler of the program's own, instead of both being ended."""
-        kind = importlib.import_module("torch.autograd.profiler").profile
-        original = kind._prepare_trace
+        from torch.autograd.profiler import profile
+
+        original = profile._prepare_trace
 
         @functools.wraps(original)
         def prepare(started: Any) -> Any:
@@ -136,16 +141,18 @@ class CycleRecorder:
             return original(started)
 
         def restore() -> None:
-            kind._prepare_trace = original
+            profile._prepare_trace = original
 
-        kind._prepare_trace = prepare
+        profile._prepare_trace = prepare
         return restore
 
     def _forked(self) -> None:
         """Undo everything in a forked child: no recording may continue, and the profiler mustn't be touched."""
+        import torch
+
         sync_lines.end()
         self._garbage.close()
-        importlib.import_module("torch").autograd._enable_record_function(False)
+        torch.autograd._enable_record_function(False)
 
 
 SHORT_NS = 5_000

@@ -26,7 +26,8 @@ def vendor() -> str | None:
 
     A dry run's simulated device doesn't count.
     """
-    torch = importlib.import_module("torch")
+    import torch
+
     for name in ("cuda", "xpu"):
         module = getattr(torch, name, None)
         if module is not None and not hasattr(module.is_available, "pretended") and module.is_available():
@@ -36,8 +37,10 @@ def vendor() -> str | None:
 
 def backend() -> Any:
     """Return torch's module for the accelerator (`torch.cuda` or `torch.xpu`), or None."""
+    import torch
+
     name = vendor()
-    return getattr(importlib.import_module("torch"), name) if name is not None else None
+    return getattr(torch, name) if name is not None else None
 
 
 def used() -> bool:

@@ -82,8 +82,9 @@ _BEFORE, _AFTER = _TorchHook("pre"), _TorchHook("post")
 
 def has_optimizer() -> bool:
     """Return whether the program has made an optimizer, which may step later."""
-    kind = importlib.import_module("torch.optim").Optimizer
-    return any(issubclass(type(thing), kind) for thing in gc.get_objects())
+    from torch.optim import Optimizer
+
+    return any(issubclass(type(thing), Optimizer) for thing in gc.get_objects())
 
 
 def _compiled() -> bool:
@@ -94,8 +95,8 @@ def _hidden(dynamo: Any, listener: Hook) -> Hook:
     """Return a hook that ends no graph which the optimizer's step doesn't end."""
     tell: Hook = dynamo.disable(listener)
     try:
-        is_compiling = importlib.import_module("torch.compiler").is_compiling
-    except (ImportError, AttributeError):  # before torch 2.3
+        from torch.compiler import is_compiling
+    except ImportError:  # before torch 2.3
         return tell
 
     def hook(optimizer: Any, arguments: Any, keywords: Any) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import os
 import sys
 import threading
@@ -245,7 +244,9 @@ class Runner:
     def _follow_scopes(self) -> None:
         """Watch scopes only while a profiler marks steps with slices that must nest with theirs."""
         if self._own is not None and self._own.profiling:
-            self._scopes.watch(importlib.import_module("torch.autograd.profiler").record_function)
+            from torch.autograd.profiler import record_function
+
+            self._scopes.watch(record_function)
         else:
             self._scopes.unwatch()
 

@@ -47,7 +47,9 @@ REGISTRIES = {
 
 def switch() -> ctypes.c_bool | None:
     """Return the flag by which torch decides whether to call back; None if this torch has none that can be found."""
-    folder = Path(str(importlib.import_module("torch").__file__)).parent / "lib"
+    import torch
+
+    folder = Path(str(torch.__file__)).parent / "lib"
     for name in LIBRARIES:
         with contextlib.suppress(OSError, ValueError):
             return ctypes.c_bool.in_dll(ctypes.CDLL(str(folder / name)), SYMBOL)
@@ -60,10 +62,12 @@ def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
     The vendor is `cuda` (ROCm's too) or `xpu`, as torch names its module. None where this torch has no callbacks, or
     can't stop them: then nothing may be started.
     """
+    import torch
+
     try:
         module = importlib.import_module(f"torch.{vendor}._gpu_trace")
         lists = {what: getattr(module, name).callback_list for what, name in REGISTRIES.items()}
-        importlib.import_module("torch")._C._activate_gpu_trace  # noqa: B018
+        torch._C._activate_gpu_trace  # noqa: B018
     except (ImportError, AttributeError):
         return None
     return lists if switch() is not None else None
@@ -77,6 +81,8 @@ def start_callbacks(
     `lists` are those of `registries`, whose keys `functions` has too. A device's synchronization has no argument, a
     stream's or an event's has its address, a record or wait has the event's and the stream's.
     """
+    import torch
+
     on = switch()
     if on is None:
         raise RuntimeError("torch's callbacks couldn't be stopped")
@@ -84,7 +90,7 @@ def start_callbacks(
     for what, function in functions.items():
         lists[what].append(function)
     # The first call of a process stores torch's interpreter, later ones do nothing: the bool alone decides then.
-    importlib.import_module("torch")._C._activate_gpu_trace()
+    torch._C._activate_gpu_trace()
     on.value = True
 
     def stop() -> None:
@@ -219,7 +225,8 @@ def on_sync(kind: str) -> Callable[..., None]:
     deep stack (`benchmarks/capture_cost.py`). torch's own gatherer walks the frames in C and keeps (code, instruction),
     which turn into lines after the recording.
     """
-    torch = importlib.import_module("torch")
+    import torch
+
     gather, module_call = torch._C._profiler.gather_traceback, torch.nn.Module.__call__.__code__
     state, now, frame_at = _state, time.time_ns, sys._getframe
 
@@ -243,7 +250,9 @@ def on_sync(kind: str) -> Callable[..., None]:
 
 def on_call() -> Callable[[int, int], None]:
     """Return the function that `waits_by_name` calls after a call has ended, with its begin and end in epoch ns."""
-    gather = importlib.import_module("torch")._C._profiler.gather_traceback
+    import torch
+
+    gather = torch._C._profiler.gather_traceback
     state = _state
 
     def note(begin: int, end: int) -> None:
@@ -370,6 +379,8 @@ def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
 
 def _resolve(captured: list[Any]) -> list[list[Frame]]:
     """Return the trimmed stacks of captured tracebacks, which torch symbolizes all at once."""
-    resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
+    import torch
+
+    resolve = torch._C._profiler.symbolize_tracebacks
     stacks = resolve(captured) if captured else []
     return [trimmed((f["filename"], f["line"], f["name"]) for f in stack) for stack in stacks]

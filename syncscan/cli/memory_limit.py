@@ -73,16 +73,13 @@ def limited(size: int | None) -> Iterator[int | None]:
     from syncscan.load import memory_check
 
     most = memory_check.available() if size is None else size
-    taken = memory_check.taken()
-    if most is None or taken is None:
+    if most is None or memory_check.taken() is None:
         yield most
         return
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = taken + max(most, memory_check.LEAST)
-    if all(limit == resource.RLIM_INFINITY or wanted < limit for limit in before):
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
+    memory_check.hold_to(most)
     try:
         yield most
     finally:

@@ -8,12 +8,13 @@ Whatever waits there is reported to the session: synchronizes of the device, of 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+
+import torch
 
 from syncscan.dryrun import stand_ins, tensor_memory
 from syncscan.dryrun.device_kinds import simulated
@@ -24,7 +25,6 @@ from syncscan.dryrun.wait_table import synchronize
 from syncscan.dryrun.work_order import DEFAULT
 from syncscan.patches import Patches
 
-torch: Any = importlib.import_module("torch")
 MEMORY = 80 * 1024**3
 """Bytes of the simulated device."""
 PROPERTIES = SimpleNamespace(

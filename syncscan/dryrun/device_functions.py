@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from syncscan.dryrun import tensor_memory, wait_table
 from syncscan.dryrun.device_kinds import KINDS, is_direct, mark_of, simulated
 from syncscan.dryrun.dispatch_mode import in_float
@@ -21,7 +23,6 @@ from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
 from syncscan.dryrun.watched_arrays import WatchedArray, plain, tensor_of, watch
 
-torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
 _device_module: Any = importlib.import_module("torch.utils._device")
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr

@@ -10,7 +10,6 @@ scattered from, memory of the host that isn't pinned, and so the call returns wh
 from __future__ import annotations
 
 import hashlib
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,17 +35,23 @@ class DeviceKind:
 
     def refuse(self, tensor: Any) -> None:
         """Raise torch's error for a tensor of a type that the device doesn't have."""
-        if not self.has_float64 and tensor.dtype == importlib.import_module("torch").float64:
+        import torch
+
+        if not self.has_float64 and tensor.dtype == torch.float64:
             raise TypeError(_NO_FLOAT64)
 
     @property
     def device(self) -> Any:
-        return importlib.import_module("torch").device(self.name, 0)
+        import torch
+
+        return torch.device(self.name, 0)
 
     @property
     def module(self) -> Any:
         """The module of torch that answers for it: `torch.cuda`."""
-        return getattr(importlib.import_module("torch"), self.name)
+        import torch
+
+        return getattr(torch, self.name)
 
     def is_late(self, place: str | None, *, non_blocking: bool) -> bool:
         """Return whether a direct copy uses the host's side after its call, unless that waits."""
@@ -125,7 +130,8 @@ def mark_of(tensor: Any) -> str:
 
     Empty where equal values say little: of flags and of zeros and ones, which many different things come to.
     """
-    torch = importlib.import_module("torch")
+    import torch
+
     try:
         return _mark(torch, tensor)
     except (RuntimeError, TypeError, NotImplementedError):  # a kind of tensor of its own, which holds no plain values

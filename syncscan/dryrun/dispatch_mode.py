@@ -6,11 +6,13 @@ Imported where a session begins: it needs torch to be defined.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+
+import torch
 
 from syncscan.dryrun import tensor_memory, wait_table
 from syncscan.dryrun.device_kinds import mark_of, simulated
@@ -19,7 +21,6 @@ from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
 
-torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
 _place_of, _put = tensor_memory.place_of, tensor_memory.put
 
@@ -127,10 +128,11 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     @contextlib.contextmanager
     def _as_program(self) -> Iterator[None]:
         """See what runs inside of an op as the program's own calls."""
-        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions
+        from syncscan.dryrun.device_functions import Functions  # which imports this module
+
         self._within += 1
         try:
-            with torch._C._EnableTorchFunction(), functions(self._session), self:
+            with torch._C._EnableTorchFunction(), Functions(self._session), self:
                 yield
         finally:
             self._within -= 1
@@ -285,13 +287,9 @@ def _around(call: TorchCall, wait: DryWait, args: Any) -> DryWait:
     return wait.inside(called)
 
 
-_are_ops: dict[str, bool] = {}
-
-
+@functools.cache
 def _is_op(name: str) -> bool:
-    if name not in _are_ops:
-        _are_ops[name] = not name.startswith("__") and hasattr(torch.ops.aten, name)
-    return _are_ops[name]
+    return not name.startswith("__") and hasattr(torch.ops.aten, name)
 
 
 def _move_lists(indices: Any, call: TorchCall) -> None:

@@ -17,14 +17,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import thread as pools
 from typing import Any
 
+import torch
+
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.device_functions import Functions
 from syncscan.dryrun.device_kinds import simulated
+from syncscan.dryrun.dispatch_mode import Ops
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import MAIN
 from syncscan.dryrun.tensor_memory import DEVICE
 from syncscan.patches import Patches
 
-torch: Any = importlib.import_module("torch")
 _LAUNCHERS = (
     ("triton.runtime.jit", "JITFunction"),
     ("triton.runtime.autotuner", "Autotuner"),
@@ -44,8 +47,6 @@ class _Machinery:
     def __init__(self, session: DryRunSession, patches: Patches) -> None:
         self.session, self.patches = session, patches
         self.questions: list[tuple[Any, str, Any, Any]] = []
-        self.functions: Any = importlib.import_module("syncscan.dryrun.device_functions").Functions
-        self.ops: Any = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops
 
     def set_all(self) -> None:
         self._autocast()
@@ -118,13 +119,13 @@ class _Machinery:
     def _in_program(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(hook)
         def called(*args: Any) -> Any:
-            with contextlib.nullcontext() if self._is_on() else self.functions(self.session):
+            with contextlib.nullcontext() if self._is_on() else Functions(self.session):
                 return hook(*args)
 
         return called
 
     def _is_on(self) -> bool:
-        return any(isinstance(mode, self.functions) for mode in torch.overrides._get_current_function_mode_stack())
+        return any(isinstance(mode, Functions) for mode in torch.overrides._get_current_function_mode_stack())
 
     def _optimizers(self) -> None:
         grouped = torch._C._group_tensors_by_device_and_dtype
@@ -192,7 +193,7 @@ class _Machinery:
         def with_modes(*args: Any, **kwargs: Any) -> Any:
             if self._is_on() or self.session.over:
                 return run(*args, **kwargs)
-            with self.ops(self.session), self.functions(self.session):
+            with Ops(self.session), Functions(self.session):
                 return run(*args, **kwargs)
 
         return with_modes

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import torch
+
 from syncscan.dryrun import tensor_memory, wait_table
 from syncscan.dryrun.device_kinds import is_direct, simulated
 from syncscan.dryrun.tensor_memory import DEVICE, WITHOUT_STORAGE
 from syncscan.dryrun.work_order import WorkOrder
 
-torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
 
 

@@ -189,16 +189,19 @@ class Pretence:
             raise
 
     def _switch_on(self) -> DryRunSession:
+        from syncscan.dryrun import cuda, machinery, tensors, watched_arrays
+        from syncscan.dryrun.device_functions import Functions
+        from syncscan.dryrun.dispatch_mode import Ops
+
         simulate(self._kind)
         self.session = session = DryRunSession()
         if self._kind.differs:
             of = self._kind.name
             session.say(f"On {of}: {' '.join(self._kind.differs)} Everything else by the rules of CUDA.")
-        ops = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops(session)
-        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions(session)
+        ops, functions = Ops(session), Functions(session)
         patches = self._undo.enter_context(Patches())
-        for part in ("cuda", "tensors", "machinery", "watched_arrays"):
-            importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
+        for part in (cuda, tensors, machinery, watched_arrays):
+            part.pretend(session, patches)
         self._undo.enter_context(ops)
         self._undo.enter_context(functions)
         return session

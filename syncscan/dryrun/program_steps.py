@@ -76,8 +76,10 @@ class ProgramRounds:
     def __init__(
         self, ops: Callable[[], int], chosen: Callable[[RepeatedLoop], None], round_began: Callable[[], None]
     ) -> None:
+        import torch
+
         self._ops, self._chosen, self._round_began = ops, chosen, round_began
-        self._layer = importlib.import_module("torch").nn.Module._call_impl.__code__
+        self._layer = torch.nn.Module._call_impl.__code__
         self._loops = Loops()
         self._around: dict[tuple[int, int], tuple[CodeType, list[LoopLines]]] = {}
         self._returns: dict[tuple[int, int, int], tuple[CodeType, RepeatedLoop | None]] = {}

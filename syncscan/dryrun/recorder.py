@@ -5,7 +5,6 @@ One session is on at a time, on the thread that began it and those that begin me
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import sys
 import threading
@@ -85,7 +84,9 @@ class Stacks:
     """Reads stacks, with the path of the module around them."""
 
     def __init__(self) -> None:
-        self._call = importlib.import_module("torch").nn.Module._call_impl.__code__
+        import torch
+
+        self._call = torch.nn.Module._call_impl.__code__
         self._path_of = ModulePaths()
 
     def now(self, *, backward: bool = False) -> tuple[Stack, str, bool]:
@@ -128,7 +129,9 @@ class DryRunSession:
     """One run on the simulated device."""
 
     def __init__(self) -> None:
-        self.torch = importlib.import_module("torch")
+        import torch
+
+        self.torch = torch
         self.recording = DryRecording()
         self.stacks = Stacks()
         self.order = WorkOrder(OwnLines().now)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from syncscan.capture.sync_lines import Interned
+
 CALL_NS = 20_000
 OP_NS = 1_000
 BASE_NS = 1_000_000_000
@@ -96,9 +98,9 @@ class DryRecording:
         self._step: int | None = None
         """When the running step began."""
         self._due: list[int | None] = []
-        self._frames: dict[Frame, int] = {}
-        self._stacks: dict[tuple[int, ...], int] = {}
-        self._modules: dict[str, int] = {}
+        self._frames: Interned[Frame] = Interned()
+        self._stacks: Interned[tuple[int, ...]] = Interned()
+        self._modules: Interned[str] = Interned()
         self._syncs: list[list[Any]] = []
         self._calls: list[list[int]] = []
         """Waits that torch doesn't call back for: begin, end, thread and stack."""
@@ -188,7 +190,7 @@ class DryRecording:
         begin = self.now
         if wait.calls != _NOT_CALLED_BACK:
             owner = place.thread if place.borrowed else tid
-            module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
+            module = self._modules[place.module] if place.module else -1
             self._synced(begin + 50, tid, place.stack, module, owner)
         if wait.value:
             self._values.append([BASE_NS + self.now + 100, wait.value])
@@ -221,8 +223,7 @@ class DryRecording:
         self._synced(forward.begin, thread, forward.stack, -1, thread)
 
     def _stack(self, stack: Iterable[Frame]) -> int:
-        numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)
-        return self._stacks.setdefault(numbers, len(self._stacks))
+        return self._stacks[tuple(self._frames[frame] for frame in stack)]
 
     def keep_open(self, before: int) -> None:
         """Let steps begin and end within the open scopes that were opened before this time."""

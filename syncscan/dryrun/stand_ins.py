@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
-import importlib
 import sys
 import time
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
 from syncscan.dryrun.device_kinds import simulated
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
-
-torch: Any = importlib.import_module("torch")
 
 
 def legacy_types() -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +28,8 @@ _NOTE = "_syncscan_place"
 @contextlib.contextmanager
 def without_modes() -> Iterator[None]:
     """See tensors as they are on the CPU, and let none of torch's modes see what is done to them."""
-    torch = importlib.import_module("torch")
+    import torch
+
     with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
         yield
 
@@ -73,7 +73,8 @@ def same_memory(a: Any, b: Any) -> bool:
 
 def _with_storage(tensor: Any) -> Any:
     """Return the inner tensor with a storage: a sparse tensor's values, one wrapped by `torch.func`, and so on."""
-    torch = importlib.import_module("torch")
+    import torch
+
     if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
         return tensor.data
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):

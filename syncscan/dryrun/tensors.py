@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 from typing import Any
+
+import torch
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.device_kinds import simulated
@@ -13,8 +14,6 @@ from syncscan.dryrun.recorder import DryRunSession, TorchCall
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
 from syncscan.dryrun.wait_table import to_device, to_host
 from syncscan.patches import Patches
-
-torch: Any = importlib.import_module("torch")
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:

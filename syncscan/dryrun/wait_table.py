@@ -9,7 +9,6 @@ Facts: torch 2.13 sources and recordings of torch 2.11 on an H200, whose measure
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -91,14 +90,14 @@ def copy(source: Any, target: Any, *ops: str, non_blocking: bool, direct: bool =
 
 
 def _on_device(tensor: Any) -> bool:
-    return (
-        isinstance(tensor, importlib.import_module("torch").Tensor)
-        and tensor_memory.place_of(tensor) == tensor_memory.DEVICE
-    )
+    import torch
+
+    return isinstance(tensor, torch.Tensor) and tensor_memory.place_of(tensor) == tensor_memory.DEVICE
 
 
 def _is_mask(tensor: Any) -> bool:
-    torch = importlib.import_module("torch")
+    import torch
+
     return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
 
 
@@ -170,7 +169,8 @@ def _unique(op: DispatchedOp) -> Iterable[DryWait]:
 
 
 def _bincount(op: DispatchedOp) -> Iterable[DryWait]:
-    torch = importlib.import_module("torch")
+    import torch
+
     if op.args[0].dtype != torch.uint8:
         yield to_host(op.name, *_TO)
     yield item(op.name)
@@ -219,7 +219,9 @@ def _to_compressed(op: DispatchedOp) -> Iterable[DryWait]:
 
     Between rows and columns the count of the values is copied to the device (`sparse_compressed_to_flipped`).
     """
-    torch, given = importlib.import_module("torch"), op.args[0]
+    import torch
+
+    given = op.args[0]
     outer = (op.name.replace("::_", "::"), op.name)
     of_rows, of_columns = (torch.sparse_csr, torch.sparse_bsr), (torch.sparse_csc, torch.sparse_bsc)
     opposite = of_columns if op.name.endswith("r") else of_rows
@@ -236,7 +238,9 @@ def _grouped_mm(op: DispatchedOp) -> Iterable[DryWait]:
 
     Source: torch 2.11 to 2.13, GroupedBlas.cpp and GroupedMMUtils.h; seen on an H200.
     """
-    bfloat16 = importlib.import_module("torch").bfloat16
+    import torch
+
+    bfloat16 = torch.bfloat16
     ends = op.arg(2, "offs")
     if ends is not None and not all(matrix.dtype == bfloat16 for matrix in op.args[:2]):
         yield to_host("aten::_grouped_mm", *_TO, size=_bytes(ends))
@@ -333,7 +337,9 @@ def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
 
 def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
     """Yield the read of the greatest indices without a given size, or if invariants are checked."""
-    invariants = importlib.import_module("torch").sparse.check_sparse_tensor_invariants
+    import torch
+
+    invariants = torch.sparse.check_sparse_tensor_invariants
     checked = kwargs.get("check_invariants")
     sized = len(args) > 2 or kwargs.get("size") is not None
     if not sized or (invariants.is_enabled() if checked is None else checked):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.recorder import DryRunSession
@@ -148,7 +148,6 @@ for _name in (*_READING, *_WRITING):
         setattr(WatchedArray, _name, _noting(_name, written=_name in _WRITING))
 
 
-torch: Any = importlib.import_module("torch")
 _from_numpy = torch.from_numpy
 _TAKING = ("asarray", "asanyarray", "ascontiguousarray", "array")
 """Functions of numpy's that return an array of the same memory where they can, or read it all."""

@@ -7,7 +7,6 @@ because the two sides differ in their strides.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
@@ -31,7 +30,8 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
     A call of one argument, which asks for nothing non-blocking, is only passed on, and of a copy to a device only how
     long it took is asked: a microsecond is much of such a call.
     """
-    torch = importlib.import_module("torch")
+    import torch
+
     plain = (torch.Tensor, torch.nn.Parameter)
     outwards, inwards = _noting_outwards(note, plain), _noting_inwards(note, plain)
     wrapped = (("to", outwards), ("cuda", outwards), ("copy_", inwards))

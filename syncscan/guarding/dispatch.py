@@ -12,7 +12,6 @@ the list: `Filters` keeps one first until it is removed, whatever happens to the
 
 from __future__ import annotations
 
-import importlib
 import sys
 import threading
 import warnings
@@ -116,9 +115,11 @@ def _to_guards(pass_on: Callable[[Guarding, int], None]) -> None:
 
 def _in_backward(thread: int) -> bool:
     """Return whether the thread belongs to the autograd engine, and works for a caller of `backward()`."""
+    import torch
+
     if thread in _armed or sys.modules.get("torch") is None:
         return False
-    return bool(importlib.import_module("torch")._C._current_graph_task_id() != -1)
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _waiting_in_backward() -> list[int]:
@@ -194,8 +195,10 @@ def _waits(arguments: tuple[Any, ...]) -> bool:
 
 def _debug_mode_on() -> None:
     """Set torch's debug mode to "warn"; the mode that the program sets meanwhile applies after the last guard."""
+    import torch
+
     global _users_mode
-    inner = importlib.import_module("torch")._C
+    inner = torch._C
     change = getattr(inner, "_cuda_set_sync_debug_mode", None)
     if change is None:
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -130,7 +129,8 @@ class TestFiles:
         if landlock.holds():
             self._thread = BoundThread(self._redirection.writable)
             self._stack.callback(self._thread.end)
-            torch = importlib.import_module("torch")
+            import torch
+
             grad = torch.is_grad_enabled()  # each thread has its own
             self._thread.call(lambda: torch.set_grad_enabled(grad))
 

@@ -131,10 +131,9 @@ class NotHeard(ProgramFailed):
     slug = "not-heard"
 
 
-def attached(
-    process: PythonProcess, order: Order, *, heard_s: float = HEARD_S
-) -> contextlib.AbstractContextManager[Answers]:
-    """Return a context in which a process has been given an order, with its answers.
+@contextlib.contextmanager
+def attached(process: PythonProcess, order: Order, *, heard_s: float = HEARD_S) -> Iterator[Answers]:
+    """Give a process an order for as long as the context lasts, and yield its answers.
 
     An order that isn't heard is taken back at the context's end, and never carried out.
 
@@ -142,20 +141,13 @@ def attached(
         UsageError: the process can't be reached.
         NotHeard: its main thread didn't come to it.
     """
-    return _attached(process, order, heard_s)
-
-
-@contextlib.contextmanager
-def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[Answers]:
     folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
     try:
         replace(order, asker=os.getpid()).write(folder)
         script = folder / SCRIPT
         package = str(Path(__file__).parents[1])
         script.write_text(BOOTSTRAP.replace("FOLDER", repr(str(folder))).replace("PACKAGE", repr(package)))
-        if process.uid != os.geteuid():
-            for path in (folder, folder / "order.json", script):
-                os.chown(path, process.uid, -1)
+        _give(process, folder, folder / ORDER, script)
         run_line(process, script)
         heard = Answers(process, folder)
         heard.wait(heard_s)
@@ -176,9 +168,13 @@ def _take_back(process: PythonProcess, folder: Path) -> None:
         folder.mkdir(mode=0o700)
         script = folder / SCRIPT
         script.write_text(TAKEN_BACK.replace("FILE", repr(str(script))))
-        if process.uid != os.geteuid():
-            for path in (folder, script):
-                os.chown(path, process.uid, -1)
+        _give(process, folder, script)
+
+
+def _give(process: PythonProcess, *paths: Path) -> None:
+    """Make paths a process's user's, where that is another."""
+    for path in paths if process.uid != os.geteuid() else ():
+        os.chown(path, process.uid, -1)
 
 
 class Answers:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -100,7 +101,7 @@ class PositionLookup:
         self._since = time.time() if since is None else since
         self._known: dict[tuple[int, int], tuple[CodeType, ThreadPosition, bool]] = {}
         self._kinds: dict[tuple[int, int], tuple[CodeType, tuple[str, str]]] = {}
-        self._own_files: dict[str, bool] = {}
+        self._is_own_file = functools.lru_cache(MOST_KNOWN)(_is_own)
         self._lint_lines: dict[str, dict[int, str]] = {}
 
     def __call__(self, stack: Sequence[Any]) -> ThreadPosition | None:
@@ -132,14 +133,6 @@ class PositionLookup:
             position = ThreadPosition(file, line_of(code, at), name_of(code), HOST, "")
             cached = self._known[key] = (code, position, self._is_own_file(file))
         return cached[1], cached[2]
-
-    def _is_own_file(self, file: str) -> bool:
-        cached = self._own_files.get(file)
-        if cached is None:
-            if len(self._own_files) >= MOST_KNOWN:
-                self._own_files.clear()
-            cached = self._own_files[file] = _is_own(file)
-        return cached
 
     def _kind(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str]:
         key = id(code), at
