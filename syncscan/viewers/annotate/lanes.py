@@ -114,8 +114,7 @@ class AddedLanes:
             flow = {"cat": "syncscan", "name": "delayed by a sync", "id": next(self._flows)}
             leaves = min((s.ts + s.end) // 2, to_ts)
             yield _encode({"ph": "s", "pid": self.pid, "tid": tid, "ts": leaves / 1000, **flow})
-            there = {"pid": _number(to.pid), "tid": _number(to.tid), "ts": to_ts / 1000}
-            yield _encode({"ph": "f", "bp": "e", **there, **flow})
+            yield _encode({"ph": "f", "bp": "e", **ids_of(to), "ts": to_ts / 1000, **flow})
 
     def _row_name(self, name: str) -> str:
         """Return the name of a row; in Perfetto a leading slash keeps empty groups around it from being pinned."""
@@ -172,6 +171,10 @@ def _durations(lengths: Int64) -> Iterator[str]:
     distinct, which = np.unique(lengths, return_inverse=True)
     words = [duration(ns / 1000) for ns in distinct.tolist()]
     return map(words.__getitem__, which.tolist())
+
+
+def ids_of(track: Track) -> dict[str, int | str]:
+    return {"pid": _number(track.pid), "tid": _number(track.tid)}
 
 
 def _number(text: str) -> int | str:

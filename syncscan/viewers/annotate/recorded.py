@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from syncscan.model.trace import DEVICE, NONE, Category, Trace, Track
+from syncscan.viewers.annotate.lanes import ids_of
 
 _CATEGORIES = {
     Category.CPU_OP: "cpu_op",
@@ -48,7 +49,7 @@ class ColumnsText:
         launched = dict(zip(trace.device_calls.tolist(), trace.device_rows.tolist(), strict=True))
         columns = [getattr(s, name) for name in _ARGS]
         for row in range(len(s)):
-            ids = _ids(trace.tracks[s.track.item(row)])
+            ids = ids_of(trace.tracks[s.track.item(row)])
             args = {name: values.item(row) for name, values in zip(_ARGS, columns, strict=True) if values[row] != NONE}
             begin = s.ts.item(row) / 1e3
             kind = _CATEGORIES[Category(s.category.item(row))]
@@ -58,7 +59,7 @@ class ColumnsText:
             if work != NONE and s.ts[work] >= s.ts[row]:
                 arrow = {"cat": "ac2g", "name": "ac2g", "id": row}
                 yield _encode({"ph": "s", **arrow, **ids, "ts": begin})
-                end = {**_ids(trace.tracks[s.track.item(work)]), "ts": s.ts.item(work) / 1e3, "bp": "e"}
+                end = {**ids_of(trace.tracks[s.track.item(work)]), "ts": s.ts.item(work) / 1e3, "bp": "e"}
                 yield _encode({"ph": "f", **arrow, **end})
 
     def pieces(self) -> Iterator[bytes]:
@@ -75,8 +76,4 @@ def _titles(track: Track, trace: Trace, number: int) -> Iterable[dict[str, Any]]
     process = f"GPU {track.pid}" if of_device else track.process or f"process {track.pid}"
     thread = f"stream {track.tid}" if of_device else track.thread or f"thread {track.tid}"
     for kind, name in (("process_name", process), ("thread_name", thread)):
-        yield {"ph": "M", "name": kind, **_ids(track), "args": {"name": name}}
-
-
-def _ids(track: Track) -> dict[str, int | str]:
-    return {key: int(text) if text.isdecimal() else text for key, text in (("pid", track.pid), ("tid", track.tid))}
+        yield {"ph": "M", "name": kind, **ids_of(track), "args": {"name": name}}
