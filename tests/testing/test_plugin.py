@@ -230,6 +230,7 @@ def test_it(syncscan):
     done.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_under_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks are known to the workers, where a test that never asks for a GPU skips without one; the controller counts
     reports.

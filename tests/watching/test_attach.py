@@ -83,6 +83,7 @@ def steps_on(folder: Path, steps: int = 1) -> None:
     until(lambda: state(folder)[0] >= before + steps)
 
 
+@pytest.mark.slow
 @reachable
 def test_a_running_program_is_captured_and_goes_on(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]

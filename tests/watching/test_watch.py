@@ -147,22 +147,25 @@ def test_a_thread_s_samples_count_the_time_that_passed() -> None:
     assert all(tick.stack for tick in ticks)
 
 
-def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path, warm_python: str) -> None:
     """All windows that had ended are counted."""
     script = tmp_path / "train.py"
     script.write_text(
         textwrap.dedent("""
-        import time, torch, syncscan
+        import os, time, torch, syncscan
         optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
         watch = syncscan.watch("out", interval=0.2).start()
+        open("pid", "w").write(str(os.getpid()))
         while True:
             time.sleep(0.01)
             optimizer.step()
         """)
     )
-    process = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
+    process = subprocess.Popen([warm_python, str(script)], cwd=tmp_path)
     try:
         until(lambda: any('"window"' in file.read_text() for file in tmp_path.glob("out/*.jsonl")))
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        process.wait()
     finally:
         process.kill()
         process.wait()
