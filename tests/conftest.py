@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from isal import igzip
 
-from syncscan import __version__
+from syncscan import __version__, features
 from tests import registers
 from tests import warm_python as warm_pythons
 
@@ -30,6 +30,22 @@ settings.register_profile("mutants", deadline=None, derandomize=True, max_exampl
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads would spin beside the other worker's
 GOLDEN = Path(__file__).parent / "golden"
+OF_ROOMS = {
+    "browser/test_fleet.py": ["fleet"],
+    "browser/test_pages.py": ["fleet", "gate", "proof"],
+    "browser/test_perfetto.py": ["viewers"],
+    "browser/test_trace_view.py": ["viewers"],
+    "cli/test_heeded.py": features.FEATURES,
+    "fuzz/test_fuzz.py": ["fleet", "gate", "viewers"],
+    "report/test_dry_run.py": ["dryrun"],
+    "test_benchmarks.py": ["gate", "watching"],
+    "test_docs.py": features.FEATURES,
+    "test_growth.py": ["fleet"],
+    "test_pictures.py": ["fleet"],
+    "test_public.py": features.FEATURES,
+}
+"""Tests of the core and of rooms together: the rooms without which they aren't collected."""
+collect_ignore = [file for file, needed in OF_ROOMS.items() if not features.rooms().keys() >= set(needed)]
 
 
 def pytest_configure(config: pytest.Config) -> None:

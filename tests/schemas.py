@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 
 from syncscan import features
@@ -183,3 +184,10 @@ def _facts(part: Any, definitions: dict[str, Any], path: str, within: tuple[str,
     for key in ("anyOf", "allOf"):
         for value in part.get(key, ()):
             yield from _facts(value, definitions, path, within)
+
+
+def wrong(name: str, document: str | bytes) -> list[str]:
+    """Return how a document violates the schema in the package."""
+    held = json.loads(file(name).read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(held)
+    return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(json.loads(document))]

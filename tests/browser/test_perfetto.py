@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser.viewer import browsing, opened
-from tests.viewers.test_annotate import story
+from tests.report.example import story
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 

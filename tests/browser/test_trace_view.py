@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.browser.viewer import Watched, browsing, opened
-from tests.viewers.test_annotate import story
+from tests.report.example import story
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group, module_of
+from tests.offered import offered
 
 JOB = Path(__file__).parents[2] / "sample_traces" / "jobs" / "ddp.straggler"
 
@@ -35,20 +37,23 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("words", "command", "seen"),
-    [
-        (["train.py", "--epochs", "2"], "profile", {"script": "train.py", "args": ("--epochs", "2")}),
-        (["./run.sh"], "profile", {"script": "./run.sh"}),
-        (["python", "train.py"], "profile", {"script": "python", "args": ("train.py",)}),
-        (["torchrun", "--nproc-per-node", "2", "train.py"], "profile", {"script": "torchrun"}),
-        (["t.json"], "analyze", {"traces": ("t.json",)}),
-        (["-"], "analyze", {"traces": ("-",)}),
-        (["4321"], "attach", {"pid": 4321, "watch": True}),
-        (["a.1.watch.jsonl"], "watch", {"location": "a.1.watch.jsonl"}),
-        (["http://node:9400"], "watch", {"location": "http://node:9400"}),
-        (["watched"], "watch", {"location": "watched"}),
-        (["traced"], "analyze", {"traces": ("traced",)}),
-        (["job"], "fleet", {"locations": ("job",)}),
-    ],
+    offered(
+        [
+            (["train.py", "--epochs", "2"], "profile", {"script": "train.py", "args": ("--epochs", "2")}),
+            (["./run.sh"], "profile", {"script": "./run.sh"}),
+            (["python", "train.py"], "profile", {"script": "python", "args": ("train.py",)}),
+            (["torchrun", "--nproc-per-node", "2", "train.py"], "profile", {"script": "torchrun"}),
+            (["t.json"], "analyze", {"traces": ("t.json",)}),
+            (["-"], "analyze", {"traces": ("-",)}),
+            (["4321"], "attach", {"pid": 4321, "watch": True}),
+            (["a.1.watch.jsonl"], "watch", {"location": "a.1.watch.jsonl"}),
+            (["http://node:9400"], "watch", {"location": "http://node:9400"}),
+            (["watched"], "watch", {"location": "watched"}),
+            (["traced"], "analyze", {"traces": ("traced",)}),
+            (["job"], "fleet", {"locations": ("job",)}),
+        ],
+        itemgetter(1),
+    ),
 )
 def test_a_word_that_is_no_command(
     words: list[str], command: str, seen: dict[str, object], monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from tests.fuzz.regressions import trace, waiting
+from tests.offered import offered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere take text alone")
 
@@ -34,7 +35,7 @@ def named(tmp_path: Path) -> str:
     return path
 
 
-@pytest.mark.parametrize("command", READERS, ids=" ".join)
+@pytest.mark.parametrize("command", offered(READERS), ids=" ".join)
 def test_it_is_read(named: str, command: tuple[str, ...]) -> None:
     """The output is UTF-8, and its JSON has no lone surrogate, which strict readers refuse."""
     done = CliRunner().invoke(group, [command[0], named, *command[1:]], catch_exceptions=False)
@@ -45,9 +46,10 @@ def test_it_is_read(named: str, command: tuple[str, ...]) -> None:
 
 
 def test_its_saved_analysis_is_read_again(named: str, tmp_path: Path) -> None:
-    """And differs from it in nothing."""
+    """And says the same."""
     saved = str(tmp_path / "x.syncscan.json")
-    for words in (["analyze", named, "-o", saved], ["diff", named, saved]):
-        done = CliRunner().invoke(group, words, catch_exceptions=False)
-        assert done.exit_code == 0
-    assert "No sync differs." in done.stdout
+    texts = [
+        CliRunner().invoke(group, ["analyze", *words], catch_exceptions=False).stdout
+        for words in ([named, "-o", saved], [named], [saved])
+    ]
+    assert texts[1] == texts[2] != ""

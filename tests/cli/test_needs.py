@@ -13,6 +13,7 @@ from syncscan.cli import all_commands, group, module_of
 from syncscan.cli.needs import Need, name
 from syncscan.errors import UsageError
 from tests.each import each
+from tests.offered import offered
 
 VALUES = {
     "form": "json",
@@ -106,11 +107,7 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "many"])
 @each(
     "words",
-    [
-        ["analyze", "no.json", "--step-ms"],
-        ["check", "no.json", "--syncs"],
-        ["prove", "--tolerance"],
-    ],
+    offered([["analyze", "no.json", "--step-ms"], ["check", "no.json", "--syncs"], ["prove", "--tolerance"]]),
 )
 def test_a_number_is_one_to_count_with(words: list[str], number: str) -> None:
     """Or it is an error that names the option."""

@@ -18,6 +18,7 @@ from typing import BinaryIO
 import pytest
 
 from syncscan.cli import main
+from tests.offered import offered
 from tests.until import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
@@ -109,7 +110,7 @@ def test_no_file_takes_the_number_of_a_closed_stream(trace: Path) -> None:
     assert (trace.parent / "out.json").read_text().startswith("{")
 
 
-@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize("command", offered(WRITERS, str))
 @pytest.mark.parametrize("out", ["T", "link"])
 def test_the_trace_itself_is_never_replaced(trace: Path, called: Called, command: str, out: str) -> None:
     """Not by --force, and not under another name of the same file, which is a URL or standard input as well."""
@@ -123,7 +124,7 @@ def test_the_trace_itself_is_never_replaced(trace: Path, called: Called, command
         assert trace.read_bytes() == before
 
 
-@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize("command", offered(WRITERS, str))
 def test_places_that_take_no_file(trace: Path, called: Called, command: str) -> None:
     """Each is said in two lines and exits with 2; what a name holds doesn't reach the terminal."""
     for out in (".", "n" * 300, "/dev/full", "none/out", "'a\x1b[2Jb'/c"):

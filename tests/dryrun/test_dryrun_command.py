@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.errors import UsageError
-from tests.report.test_schemas import wrong
+from tests.schemas import wrong
 
 pytest.importorskip("torch")
 

@@ -18,7 +18,7 @@ from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
 from syncscan.report import markup, sarif, terminal
 from tests.proof.test_report import NOISY, PROOF
 from tests.report.test_sarif import validator
-from tests.report.test_schemas import wrong
+from tests.schemas import wrong
 
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
 AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)\nprint(total)\n"

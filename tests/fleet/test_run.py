@@ -16,10 +16,11 @@ import syncscan
 from syncscan.errors import UsageError
 from syncscan.fleet import pool
 from syncscan.fleet.pool import outcomes, workers_for
-from syncscan.fleet.run import run
+from syncscan.fleet.run import analyze_fleet, run
 from syncscan.fleet.worker import outcome_of
 from syncscan.model.rank import decoded
 from tests.fleet.small_ranks import rank_trace, write_ranks
+from tests.load.nsys.test_nsys import two_ranks
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds its children in Linux's /proc")
 
@@ -111,3 +112,9 @@ def test_a_saved_analysis_stands_for_its_trace(tmp_path: Path) -> None:
     saved = tmp_path / "rank0.syncscan.json"
     saved.write_text(syncscan.analyze(trace).to_saved())
     assert outcome_of(str(saved), {}, None).rank == outcome_of(trace, {}, None).rank
+
+
+def test_a_fleet_may_be_one_file(tmp_path: Path) -> None:
+    """An export of Nsight Systems with several processes."""
+    path = two_ranks().save(tmp_path / "report.sqlite")
+    assert [rank.of.path for rank in analyze_fleet(path).ranks] == [f"{path}/20", f"{path}/21"]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from syncscan.cli import group
+from tests.fuzz.regressions import trace, waiting
 from tests.gate.story import Sync, trace_of
 
 
@@ -66,3 +69,15 @@ def test_saved_analyses_are_states_too(states: tuple[str, str], tmp_path: Path) 
     saved = tmp_path / "x.syncscan.json"
     CliRunner().invoke(group, ["analyze", states[1], "-o", str(saved)])
     assert run(states[0], str(saved)).stdout == run(*states).stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere take text alone")
+def test_a_trace_of_any_name_does_not_differ_from_its_saved_analysis(tmp_path: Path) -> None:
+    """Here in Latin-1, where file systems take bytes."""
+    named = os.fsdecode(os.fsencode(tmp_path) + b"/\xfcbung.json")
+    Path(named).write_bytes(trace(waiting()))
+    saved = str(tmp_path / "x.syncscan.json")
+    for words in (["analyze", named, "-o", saved], ["diff", named, saved]):
+        done = CliRunner().invoke(group, words, catch_exceptions=False)
+        assert done.exit_code == 0
+    assert "No sync differs." in done.stdout

@@ -14,7 +14,9 @@ from syncscan.proof import outcome as proof_json
 from syncscan.proof import report
 from syncscan.proof import report as proof_report
 from syncscan.proof.outcome import Difference, Pair, Proof, ProofGain, ProofVerdict, Result, Same
-from syncscan.report import markup, page, terminal
+from syncscan.report import markup, page, step_picture, terminal
+from tests.report.test_step_picture import logged
+from tests.schemas import wrong
 
 EQUAL = Difference(0.0, 0.0)
 PROOF = Proof(
@@ -154,3 +156,16 @@ def test_the_page_shows_names_as_text_and_runs_nothing() -> None:
 )
 def test_an_axis_has_round_values_inside_it(low: float, high: float, ticks: list[float]) -> None:
     assert report.Scale(low, high, 100).ticks() == pytest.approx(ticks)
+
+
+def test_a_proof_shows_the_step_that_its_projection_is_of() -> None:
+    """Without a trace there is none."""
+    picture = step_picture.projected(logged(), logged().whatif("all"))
+    assert "The step that was projected" in page.drawn(report.blocks(PROOF, picture), "syncscan prove")
+    assert "The step that was projected" not in page.drawn(report.blocks(PROOF), "syncscan prove")
+
+
+@pytest.mark.parametrize("value", [PROOF, NOISY])
+def test_a_proof_follows_its_schema(value: Proof) -> None:
+    """With a result that is the same, and one that isn't."""
+    assert wrong("proof", proof_json.render(value)) == []

@@ -411,3 +411,14 @@ def scattered() -> Analysis:
 def rendered(form: str, of: Analysis) -> str:
     """An analysis in a format."""
     return report.render(of, form)
+
+
+def story() -> TraceBuilder:
+    """Two steps; in each a nonzero waits for a kernel, and the next launch comes late."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=2000, start=1000):
+        with t.scope("mask", start + 10, start + 900):
+            t.launch("gemm", at=start + 20, lasts=500)
+            t.sync("aten::nonzero", at=start + 30, wait=600)
+            t.launch("late", at=start + 800, lasts=300)
+    return t

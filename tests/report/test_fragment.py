@@ -12,8 +12,7 @@ from syncscan import api
 from syncscan.report import fragment
 from tests.each import each
 from tests.recordings import analyzed
-from tests.report.example import HOSTILE, analysis, finding, hostile, typical
-from tests.viewers.test_annotate import story
+from tests.report.example import HOSTILE, analysis, finding, hostile, story, typical
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 

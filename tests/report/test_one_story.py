@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from syncscan import gate
-from syncscan.gate import check_report
-from syncscan.gate.verdict import Limit, Rules
 from syncscan.report import evidence, fragment, render, terminal, whatif_report
 from syncscan.report.front import Front, front_of
 from syncscan.report.story import RANKED, ranked
 from tests.each import each
 from tests.recordings import FOLDER, analyzed, large, name, rendered
-from tests.report.test_schemas import wrong
+from tests.schemas import wrong
 
 TRACES = sorted([*FOLDER.glob("*.gz"), *FOLDER.glob("whatif/*.gz"), *FOLDER.glob("programs/recorded/*.gz")])
 
@@ -87,12 +84,11 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(recording: Path) -> None
 
 @each("recording", TRACES, name, large)
 def test_json_follows_its_schema(recording: Path) -> None:
-    """To the last key; so does what the step would be without its syncs, and whether it keeps a limit."""
+    """To the last key; so does what the step would be without its syncs."""
     analysis = analyzed(recording)
     assert wrong("analysis", rendered(recording, "json")) == []
     if analysis.replayable:
         assert wrong("whatif", whatif_report.render(analysis, analysis.whatif("all"))) == []
-    assert wrong("check", check_report.render([gate.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
 @pytest.mark.parametrize("program", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])

@@ -9,7 +9,6 @@ import pytest
 from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.report import FORMATS, render
-from syncscan.viewers.annotate.tracks import added_events
 from tests.builder import TraceBuilder
 from tests.each import each
 
@@ -43,13 +42,6 @@ def test_a_frame_has_both_lines() -> None:
     (row,) = analysis().to_frame().to_dict("records")
     got = (row["file"], row["line"], row["library_file"], row["library_line"], row["library_function"])
     assert got == ("train.py", 10, "timm/utils/norm.py", 8, "norm")
-
-
-def test_a_slice_of_trace_view_has_both_lines() -> None:
-    """One click shows them."""
-    text = b"".join(added_events(analysis())).decode()
-    assert '"line":"main() in train.py' in text
-    assert '"library\'s line":"norm() in timm/utils/norm.py"' in text
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "fragment"])

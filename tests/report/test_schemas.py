@@ -5,40 +5,25 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
-from syncscan import api, gate
-from syncscan.fleet import document as fleet_json
-from syncscan.fleet.join import join
-from syncscan.fleet.worker import read_rank
-from syncscan.gate import baseline, check_report, diff_report
-from syncscan.gate.verdict import Limit, Rules
-from syncscan.proof import outcome as proof_json
+from syncscan import api
 from syncscan.report import json as report_json
 from syncscan.report import saved, whatif_report
 from tests import schemas
 from tests.each import each
-from tests.proof.test_report import NOISY, PROOF
 from tests.recordings import analyzed
+from tests.schemas import wrong
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
-JOBS = ("ddp.one_rank_item", "ddp.straggler")
 RECORDED = Path(__file__).parents[1] / "golden" / "schemas"
 
 
 @cache
 def analysis(name: str) -> api.Analysis:
     return analyzed(SAMPLES / f"{name}.json.gz")
-
-
-def wrong(name: str, document: str | bytes) -> list[str]:
-    """Return how a document violates the schema in the package."""
-    held = json.loads(schemas.file(name).read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(held)
-    return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(json.loads(document))]
 
 
 @each("name", schemas.KINDS)
@@ -110,25 +95,7 @@ def test_a_key_that_is_not_in_the_schema_is_wrong() -> None:
 
 
 def test_what_follows_from_an_analysis_follows_its_schema() -> None:
-    """A saved analysis, a projection, a diff, a verdict with and without violations, a baseline."""
-    before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
-    assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
-    assert wrong("whatif", whatif_report.render(before, before.whatif("all"))) == []
-    assert wrong("diff", diff_report.render(gate.diff([before], [after]))) == []
-    assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
-    verdicts = [gate.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
-    assert wrong("check", check_report.render(verdicts, "here")) == []
-
-
-def test_a_job_follows_its_schema() -> None:
-    """The jobs are recorded ranks, one of them with a sync, and two states of a job."""
-    before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
-    assert wrong("fleet", fleet_json.render(before)) == []
-    assert wrong("fleet", fleet_json.render(after)) == []
-    assert wrong("diff", diff_report.render(gate.diff(before, after))) == []
-
-
-@pytest.mark.parametrize("value", [PROOF, NOISY])
-def test_a_proof_follows_its_schema(value: Any) -> None:
-    """With a result that is the same, and one that isn't."""
-    assert wrong("proof", proof_json.render(value)) == []
+    """A saved analysis, and a projection."""
+    logged = analysis("logged.pt.trace")
+    assert wrong("saved", saved.render(logged, report_json.render(logged), {})) == []
+    assert wrong("whatif", whatif_report.render(logged, logged.whatif("all"))) == []

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.proof import report as proof_report
 from syncscan.report import page, step_picture, svg, whatif_report
 from syncscan.report.front import front_of
 from syncscan.report.phrases import replayed
@@ -21,7 +20,6 @@ from syncscan.report.step_picture import StepPicture, between
 from syncscan.report.units import within
 from tests.builder import TraceBuilder
 from tests.each import each
-from tests.proof.test_report import PROOF
 from tests.recordings import RECORDINGS, analyzed, large, name
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
@@ -141,13 +139,6 @@ def test_the_page_of_a_projection_lists_what_it_removes_first() -> None:
     assert "The step without one sync: " in html
     assert 'class="sp sp-wide"' in html
     assert "<script" not in html
-
-
-def test_a_proof_shows_the_step_that_its_projection_is_of() -> None:
-    """Without a trace there is none."""
-    picture = step_picture.projected(logged(), logged().whatif("all"))
-    assert "The step that was projected" in page.drawn(proof_report.blocks(PROOF, picture), "syncscan prove")
-    assert "The step that was projected" not in page.drawn(proof_report.blocks(PROOF), "syncscan prove")
 
 
 def test_hostile_names_are_text_in_the_page_of_a_projection() -> None:

@@ -28,20 +28,10 @@ from syncscan.viewers.annotate.idle import IdleTimes
 from syncscan.viewers.annotate.lanes import AddedLanes, Drawn
 from tests.builder import MAIN, TraceBuilder
 from tests.each import each
-from tests.report.example import HOSTILE
+from tests.report.example import HOSTILE, story
+from tests.report.test_places import analysis as of_a_library
 
 Event = dict[str, Any]
-
-
-def story() -> TraceBuilder:
-    """Two steps; in each a nonzero waits for a kernel, and the next launch comes late."""
-    t = TraceBuilder()
-    for start in t.steps(2, lasts=2000, start=1000):
-        with t.scope("mask", start + 10, start + 900):
-            t.launch("gemm", at=start + 20, lasts=500)
-            t.sync("aten::nonzero", at=start + 30, wait=600)
-            t.launch("late", at=start + 800, lasts=300)
-    return t
 
 
 def added_to(t: TraceBuilder, analysis: Analysis | None = None) -> list[Event]:
@@ -353,3 +343,10 @@ def test_members_are_written_for_strict_readers(value: object) -> None:
 
     text = b"".join(document(b"", {"a": {"b": [value]}}, [], [])).decode()
     assert json.loads(text, parse_constant=refuse)["a"]["b"] in (["\ufffd"], [None])
+
+
+def test_a_slice_of_trace_view_has_both_lines() -> None:
+    """One click shows them."""
+    text = b"".join(added_events(of_a_library())).decode()
+    assert '"line":"main() in train.py' in text
+    assert '"library\'s line":"norm() in timm/utils/norm.py"' in text

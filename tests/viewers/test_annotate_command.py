@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from syncscan import analyze
 from syncscan.cli import group
 from syncscan.errors import UsageError
-from tests.viewers.test_annotate import story
+from tests.load.nsys.test_nsys import with_os_calls
+from tests.report.example import story
 
 
 @pytest.fixture
@@ -120,3 +122,24 @@ def test_other_places_that_are_no_trace(tmp_path: Path) -> None:
     """A folder, and a file that isn't there, are told by what they are."""
     assert "is a folder" in str(run("annotate", tmp_path, "-o", tmp_path / "x.json").exception)
     assert "no such file" in str(run("annotate", tmp_path / "none", "-o", tmp_path / "x.json").exception)
+
+
+@pytest.mark.parametrize("more", [(), ("--untangle",), ("--around", "1")], ids=["whole", "untangled", "around"])
+def test_an_export_of_nsight_systems_is_written_as_a_chrome_trace(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """One that is read as the export is, with its findings on added tracks."""
+    path, out = with_os_calls().save(tmp_path / "report.sqlite"), tmp_path / "a.pt.trace.json.gz"
+    done = CliRunner().invoke(group, ["annotate", path, "-o", str(out), *more])
+    assert done.exit_code == 0
+    before, after = analyze(path), analyze(out)
+    assert after.trace.info.drawn
+    assert [(f.rule, f.op) for f in after.findings] == [(f.rule, f.op) for f in before.findings]
+    if not more:
+        assert after.step.observed_us == pytest.approx(before.step.observed_us)
+        assert after.host_time == before.host_time
+        assert after.step.recoverable_us == pytest.approx(before.step.recoverable_us or 0.0, abs=0.1)
+
+
+def test_steps_are_chosen_as_in_an_analysis(tmp_path: Path) -> None:
+    """By a scope, whose ranges are then drawn as steps."""
+    trace, out = str(story().write(tmp_path / "t.json")), str(tmp_path / "a.pt.trace.json")
+    assert CliRunner().invoke(group, ["annotate", trace, "-o", out, "--steps", "scope:mask"]).exit_code == 0

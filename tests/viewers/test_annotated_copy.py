@@ -9,7 +9,7 @@ import pytest
 
 from syncscan import api, files
 from syncscan.viewers import annotated_copy
-from tests.viewers.test_annotate import story
+from tests.report.example import story
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ import pytest
 
 from syncscan.viewers import perfetto, private_server
 from syncscan.viewers.private_server import Gate, is_local
-from tests.viewers.test_annotate import story
+from tests.report.example import story
 
 MARK = b"gemm"
 """A name in the trace, which only its user may see."""

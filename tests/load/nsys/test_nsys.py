@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from syncscan import analyze, load
 from syncscan.cli import group
 from syncscan.errors import TraceUnreadable, UsageError
-from syncscan.fleet.run import analyze_fleet
 from syncscan.model.step_marks import FoundBy
 from syncscan.model.trace import Category, Trace
 from tests.load.nsys.export import DEVICE, DTOH, HTOD, PAGEABLE, PINNED, Export, steps
+from tests.offered import offered
 
 
 def read(export: Export, tmp_path: Path) -> Trace:
@@ -204,11 +204,6 @@ def test_a_process_is_chosen_as_in_merged_traces(tmp_path: Path) -> None:
     other = analyze(path, process="21")
     assert (len(other.trace.steps), len(other.trace.device_rows)) == (3, 6)
     assert len(analyze(f"{path}/21").trace.steps) == 3
-
-
-def test_a_fleet_may_be_one_file(tmp_path: Path) -> None:
-    path = two_ranks().save(tmp_path / "report.sqlite")
-    assert [rank.of.path for rank in analyze_fleet(path).ranks] == [f"{path}/20", f"{path}/21"]
 
 
 def test_each_process_has_a_clock(tmp_path: Path) -> None:
@@ -405,21 +400,6 @@ def test_a_cut_database_is_read_up_to_there(tmp_path: Path) -> None:
         analyze(path)
 
 
-@pytest.mark.parametrize("more", [(), ("--untangle",), ("--around", "1")], ids=["whole", "untangled", "around"])
-def test_annotate_writes_it_as_a_chrome_trace(tmp_path: Path, more: tuple[str, ...]) -> None:
-    """One that is read as the export is, with its findings on added tracks."""
-    path, out = with_os_calls().save(tmp_path / "report.sqlite"), tmp_path / "a.pt.trace.json.gz"
-    done = CliRunner().invoke(group, ["annotate", path, "-o", str(out), *more])
-    assert done.exit_code == 0
-    before, after = analyze(path), analyze(out)
-    assert after.trace.info.drawn
-    assert [(f.rule, f.op) for f in after.findings] == [(f.rule, f.op) for f in before.findings]
-    if not more:
-        assert after.step.observed_us == pytest.approx(before.step.observed_us)
-        assert after.host_time == before.host_time
-        assert after.step.recoverable_us == pytest.approx(before.step.recoverable_us or 0.0, abs=0.1)
-
-
 def test_repair_needs_a_chrome_trace(tmp_path: Path) -> None:
     path = steps().save(tmp_path / "report.sqlite")
     done = CliRunner().invoke(group, ["repair", path, "-o", str(tmp_path / "a.json")])
@@ -428,11 +408,10 @@ def test_repair_needs_a_chrome_trace(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["report.sqlite"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [("analyze",), ("report",), ("whatif", "--remove", "all"), ("check", "--syncs", "9"), ("fleet",)],
-    ids=lambda command: command[0],
-)
+COMMANDS = [("analyze",), ("report",), ("whatif", "--remove", "all"), ("check", "--syncs", "9"), ("fleet",)]
+
+
+@pytest.mark.parametrize("command", offered(COMMANDS), ids=lambda command: command[0])
 def test_commands_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     path = steps().save(tmp_path / "report.sqlite")
     monkeypatch.chdir(tmp_path)
