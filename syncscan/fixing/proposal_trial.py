@@ -197,8 +197,8 @@ class ProposalTrial:
             key = file, was
             if key in shown:
                 added += max(0, count - self._before[key])
-            elif edit and (_inserts(edit) or not self._before[key]):
-                added += count
+            elif edit and (edit.begin == edit.end or not self._before[key]):
+                added += count  # an edit that only adds lines leaves the line behind them its own waits
             else:
                 after[key] = after.get(key, 0) + count
         more = [key for key, count in after.items() if count > self._before[key]]
@@ -234,11 +234,6 @@ def _not_run(wanted: Wanted, lines: dict[str, list[Origin]], texts: dict[str, st
             if own:
                 result[number] = Text(path, text).lines[own[0] - 1].strip()
     return result
-
-
-def _inserts(edit: Edit) -> bool:
-    """Return whether an edit only adds lines: a line of the program that it stands in front of keeps its own waits."""
-    return edit.begin == edit.end
 
 
 def _is_of(edit: Edit, proposal: Proposal) -> bool:

@@ -35,21 +35,14 @@ class Evaluator:
         self._hints = hints
         self._is_module = is_module or (lambda name: False)
         self._known: dict[ast.expr, Value] = {}
-        self._below: dict[str, set[str]] = {}
-        """Name → what was bound of its attributes and items."""
-        for name in [name for name in environment if "." in name or "[" in name]:
-            self._below.setdefault(name.partition(".")[0].partition("[")[0], set()).add(name)
         self.assigned_value: ast.expr | None = None
         """The assigned expression, while a target is looked at; None otherwise."""
 
     def bind(self, name: str, value: Value) -> None:
         """Set what a name is from here on; what was known of its attributes and items is forgotten."""
-        for inner in self._below.pop(name, ()):
-            self.environment.pop(inner, None)
+        for inner in [other for other in self.environment if other.startswith((f"{name}.", f"{name}["))]:
+            del self.environment[inner]
         self.environment[name] = value
-        for end, sign in enumerate(name):
-            if sign in ".[":
-                self._below.setdefault(name[:end], set()).add(name)
         self._known.clear()
 
     def forget(self, target: ast.expr) -> None:

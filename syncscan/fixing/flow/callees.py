@@ -345,29 +345,30 @@ def clocks(file: File) -> list[ast.Call]:
 
 def follows_sync(file: File, clock: ast.Call) -> bool:
     """Return whether the statement in front of a clock's waits for the whole device."""
-    return any(synchronizes(file, statement) for statement in file.above(file.statement_of(clock))[-1:])
+    above = file.above(file.statement_of(clock))[-1:]
+    return any(_some_call(file, calls_in(statement), _synchronizes) for statement in above)
 
 
-def synchronizes(file: File, node: ast.AST, depth: int = 2) -> bool:
-    """Return whether something in a node, or in the functions of the file that it calls, waits for the whole device."""
-    for call in calls_in(node):
-        name = called(call)
+def _some_call(file: File, calls: Iterable[ast.Call], asks: Callable[[File, ast.Call], bool], depth: int = 2) -> bool:
+    """Return whether a question has a yes for one of some calls, or for one in the functions of the file they call."""
+    for call in calls:
         function = callee(file, call) if depth else None
-        if name == "synchronize" or (function is not None and synchronizes(file, function, depth - 1)):
+        if asks(file, call) or (function is not None and _some_call(file, calls_in(function), asks, depth - 1)):
             return True
     return False
 
 
 def reads_clock(file: File, node: ast.AST) -> bool:
-    return any(is_clock(file, call) for call in calls_in(node))
+    return _some_call(file, calls_in(node), _is_named)
 
 
-def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
+def is_clock(file: File, call: ast.Call) -> bool:
     """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
-    if _is_named(file, call):
-        return True
-    function = callee(file, call) if depth else None
-    return function is not None and any(is_clock(file, call, depth - 1) for call in calls_in(function))
+    return _some_call(file, [call], _is_named)
+
+
+def _synchronizes(file: File, call: ast.Call) -> bool:
+    return called(call) == "synchronize"
 
 
 def _is_named(file: File, call: ast.Call) -> bool:

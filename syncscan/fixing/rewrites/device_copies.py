@@ -208,7 +208,8 @@ def _holds_numbers(file: File, node: ast.expr) -> bool:
 def _index(file: File, node: ast.Subscript, waits: int) -> Iterator[Proposal]:
     """Yield the proposal for `x[:, [0, 3]]`, whose list is copied at every use."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    lists = [part for part in parts if _is_index_list(file, part)]
+    # whole numbers, which torch copies to the device at every use
+    lists = [p for p in parts if file.seen(p).types == ["list"] and file.seen(p).elements == ["int"]]
     if file.device_tensor(node.value) is None or not key(node.value) or len(lists) != 1:
         return
     if any(file.tensors(part) for part in parts if not isinstance(part, ast.Slice)):
@@ -219,12 +220,6 @@ def _index(file: File, node: ast.Subscript, waits: int) -> Iterator[Proposal]:
     draft.replace(index, template(code, index=file.text.code(index), x=file.text.code(node.value)))
     change = "copy the index list with non_blocking=True"
     yield Proposal(node=node, draft=draft, rule="cpu-index", change=change, waits=waits)
-
-
-def _is_index_list(file: File, node: ast.expr) -> bool:
-    """Return whether an index is a list of whole numbers, which torch copies to the device at every use."""
-    seen = file.seen(node)
-    return seen.types == ["list"] and seen.elements == ["int"]
 
 
 _UNCHANGING = frozenset("NoneType bool float int module str torch.device torch.dtype".split())

@@ -10,7 +10,7 @@ from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, tensor_writes
 from syncscan.fixing.flow.deferred_values import Stuck
 from syncscan.fixing.flow.number_reads import NumberRead, sites
-from syncscan.fixing.flow.number_walk import NumberWalk, followed
+from syncscan.fixing.flow.number_walk import followed
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import FEWEST, Answers, Left, Proposal, rewrite
 from syncscan.source.code_pattern import key, matched
@@ -131,15 +131,11 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
     return Proposal(
         node=site.node,
         draft=way.draft,
-        change="keep the value on the device" if _is_never_read(way) else TO_CHANGE,
+        # where only tensors take the number, the host doesn't read it at all
+        change=TO_CHANGE if way.draft.beside or way.shown else "keep the value on the device",
         waits=file.own_waits(site.node),
         reads=tuple(way.shown),
     )
-
-
-def _is_never_read(way: NumberWalk) -> bool:
-    """Return whether only tensors take the number, so that the host doesn't read it at all."""
-    return not way.draft.beside and not way.shown
 
 
 def _when(file: File, site: NumberRead, way: Stuck) -> str:

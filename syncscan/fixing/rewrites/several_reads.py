@@ -190,16 +190,10 @@ def _is_kept(file: File, target: ast.Name, last: NumberRead) -> bool:
 @rewrite
 def element_loop(file: File) -> Answers:
     for site in sites(file):
-        draft = (_comprehension(file, site) or _in_loop(file, site)) if _keeps_type(site) else None
+        draft = (_comprehension(file, site) or _in_loop(file, site)) if is_read_as_it_is(site) else None
         if draft is not None:
             change = "copy all elements at once with tolist()"
             yield Proposal(node=site.node, draft=draft, change=change, waits=file.own_waits(site.node))
-
-
-def _keeps_type(site: NumberRead) -> bool:
-    """Return whether `tolist` gives numbers of this type."""
-    dtype = site.tensor.dtype
-    return site.type == ("bool" if dtype == "bool" else "int" if "int" in dtype else "float")
 
 
 def _comprehension(file: File, site: NumberRead) -> Draft | None:
