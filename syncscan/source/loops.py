@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from syncscan.source.code_pattern import called
-from syncscan.source.tree import Loop, SourceTree, contexts_of, each_round, lines_of, walk_own
+from syncscan.source.tree import Loop, SourceTree, contexts_of, each_round, lines_of, tree_of, walk_own
 
 _SCOPE = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 _NO_GRAD = ("no_grad", "inference_mode")
@@ -102,8 +102,5 @@ class Loops(dict[str, FileLoops]):
     """Loops of source files by name, each file parsed once; none where the source can't be read."""
 
     def __missing__(self, file: str) -> FileLoops:
-        try:
-            tree = ast.parse("".join(linecache.getlines(file)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            tree = ast.Module([], [])
-        return self.setdefault(file, FileLoops(tree))
+        source = tree_of("".join(linecache.getlines(file)))
+        return self.setdefault(file, FileLoops(source.tree if source else ast.Module([], [])))
