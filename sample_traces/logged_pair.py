@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import logged_step
 import torch
+
+from syncscan.capture import logged_step
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 import demo_step
-import logged_step
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import zoo
 from torch.profiler import record_function as scope
 
-Step = Callable[[], None]
+from syncscan.capture import logged_step
 
+Step = Callable[[], None]
 DEVICE = "cuda"
 WIDTH = 2048
 

@@ -131,3 +131,10 @@ def test_the_tutorial_s_pair_is_the_turn_in_the_middle() -> None:
         assert hashlib.sha256(content).hexdigest() == recorded["traces"][name]["sha256"]
         assert recorded["traces"][name]["unprofiled_step_ms"] == ms
         assert recorded["gpu"] in analyzed(FOLDER / "pair" / f"{name}.pt.trace.json.gz").trace.info.devices
+
+
+def test_the_front_page_s_recording_has_its_source() -> None:
+    """So that a first report shows the line, and says that the wait is safe to remove: its program stays where it ran."""
+    (finding,) = above_info("logged")
+    assert finding.excerpt is not None
+    assert "history.append(loss.item())" in "\n".join(finding.excerpt.lines)
