@@ -134,7 +134,7 @@ def test_the_tutorial_s_pair_is_the_turn_in_the_middle() -> None:
 
 
 def test_the_front_page_s_recording_has_its_source() -> None:
-    """So that a first report shows the line, and says that the wait is safe to remove: its program stays where it ran."""
+    """A first report shows the line, and says that the wait is safe to remove: its program stays where it ran."""
     (finding,) = above_info("logged")
     assert finding.excerpt is not None
     assert "history.append(loss.item())" in "\n".join(finding.excerpt.lines)
