@@ -274,8 +274,7 @@ class CommandTrial:
         self._await(first + count, began + (TURN_S if self._trials.together else APART_S))
         numbers = taken[first : first + max(FEWEST, count)]
         if stopped:
-            parts = taken[:begin], taken[begin:first], numbers
-            self._refuse_averages(*([value for _, value in part] for part in parts))
+            self._refuse_averages(begin, first, first + len(numbers))
         took_us = (time.monotonic() - began) / len(numbers) * 1e6
         return Turn(self._slowest(numbers, statistics.fmean), "printed", took_us)
 
@@ -317,16 +316,27 @@ class CommandTrial:
             made = len(self.run.matched)
             raise TooFewSteps(f"{self._name} ended after {made} numbers, which is too few.", made)
 
-    def _refuse_averages(self, earlier: list[float], first: list[float], then: list[float]) -> None:
+    def _refuse_averages(self, begin: int, first: int, end: int) -> None:
         """Refuse numbers that count the time in which the command was stopped for longer than one number.
 
-        A mean since the begin does: it is then nearer to the number right after the stop than to the one before.
+        A mean since the begin does: it is then nearer to the number right after the stop than to the one before, though
+        numbers come as fast as before. Where they come more slowly, the machine is busier.
+
+        Args:
+            begin: the index of the first number after the stop; `first` and `end` are those of the turn.
         """
-        before, middle = statistics.median(earlier[-FEWEST:]), statistics.median(then)
-        worst = min(first) if self._trials.higher else max(first)
-        worse = (before / worst) if self._trials.higher else (worst / before)
-        if worse > OFF and abs(middle - worst) < abs(middle - before):
+        values = [value for _, value in self.run.matched]
+        before, middle = statistics.median(values[max(0, begin - FEWEST) : begin]), statistics.median(values[first:end])
+        worst = min(values[begin:first]) if self._trials.higher else max(values[begin:first])
+        worse, then = ((before / x) if self._trials.higher else (x / before) for x in (worst, middle))
+        pace, now = self._pace(max(1, begin - FEWEST), begin), self._pace(first, end)
+        slower = now / pace if min(now, pace) > 0 else 1.0  # several at a time, as a buffer has them, tell no pace
+        if worse > OFF and abs(middle - worst) < abs(middle - before) and then > slower * math.sqrt(worse):
             raise ProgramFailed(f"{self._name} counts the time in which it was stopped.")
+
+    def _pace(self, begin: int, end: int) -> float:
+        """Return the time from one number to the next, in s, between two of which the command wasn't stopped."""
+        return (self.run.times[end - 1] - self.run.times[begin - 1]) / (end - begin)
 
     def _slowest(self, numbers: Sequence[tuple[str, float]], middle: Callable[[Sequence[float]], float]) -> float:
         """Return the number of the rank whose is worst."""

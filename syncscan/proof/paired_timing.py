@@ -167,7 +167,7 @@ class PairedTiming:
             except TooFewSteps as short:
                 self._fit(short)
             except ProgramFailed as failed:
-                if self.apart or self.pairs:
+                if self.apart:
                     raise
                 self.apart = True
                 self.notes.append(f"Both can't run at the same time, so they ran one after the other. {failed.message}")

@@ -217,6 +217,7 @@ class CommandRun(RunningProcess):
 
     Attributes:
         matched: what `find` returned, as it comes.
+        times: when each of these came, in s.
         lines: what it printed on stdout.
     """
 
@@ -224,6 +225,7 @@ class CommandRun(RunningProcess):
         self._scratch, self._find = scratch, find
         self._paused, self._closed = False, False
         self.matched: list[Any] = []
+        self.times: list[float] = []
         self.lines: list[str] = []
         self._size, self._news = 0, threading.Condition()
         self.began, self.seconds = time.monotonic(), 0.0
@@ -288,6 +290,7 @@ class CommandRun(RunningProcess):
                 if on_stdout and self._size <= MOST:
                     self.lines.append(line)
                 if self._find is not None and (taken := self._find(line)) is not None:
+                    self.times.append(time.monotonic())
                     self.matched.append(taken)
             self._news.notify_all()
 

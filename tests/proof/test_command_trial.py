@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -86,25 +87,28 @@ def test_the_slowest_rank_counts() -> None:
 
 
 class Scripted:
-    """A run that prints the next of some numbers whenever it is awaited, and was stopped before."""
+    """A run that prints the next of some numbers whenever it is awaited, each so many s later; it was stopped."""
 
-    def __init__(self, *numbers: float) -> None:
+    def __init__(self, *numbers: float, pace: Sequence[float] = ()) -> None:
         self.matched: list[tuple[str, float]] = []
+        self._times = itertools.accumulate(pace or [1.0] * len(numbers))
+        self.times: list[float] = []
         self._numbers, self.code = iter(numbers), None
 
     def wait(self, enough: Callable[[], bool], deadline: float) -> bool:
         while not enough():
             self.matched.append(("", next(self._numbers)))
+            self.times.append(next(self._times))
         return True
 
     def resume(self) -> bool:
         return True
 
 
-def turns_of(*numbers: float) -> float:
+def turns_of(*numbers: float, pace: Sequence[float] = ()) -> float:
     """Return what a turn of three numbers measures, after two of warm-up and two behind a stop."""
     with CommandTrials({}, CommandOptions(METRIC), 60, in_place=True) as trials:
-        trial = CommandTrial(Scripted(*numbers), "it", trials)  # type: ignore[arg-type]
+        trial = CommandTrial(Scripted(*numbers, pace=pace), "it", trials)  # type: ignore[arg-type]
         trial.ready()
         return trial.turn(3).mean
 
@@ -119,6 +123,13 @@ def test_a_mean_since_the_begin_takes_no_turns() -> None:
     """It counts each stop for long; so both run one after the other."""
     with pytest.raises(ProgramFailed, match="it counts the time in which it was stopped"):
         turns_of(10, 10, 15, 15, 14, 14, 13)
+    with pytest.raises(ProgramFailed, match="it counts the time in which it was stopped"):
+        turns_of(10, 10, 15, 15, 14, 14, 13, pace=(0, 0, 60, 0, 1, 1, 1))  # of a buffer
+
+
+def test_numbers_that_come_more_slowly_are_of_a_busier_machine() -> None:
+    """They are no means since the begin, which come as before, so the two go on taking turns."""
+    assert turns_of(10, 10, 15, 15, 14, 14, 13, pace=(1, 1, 60, 1.5, 1.4, 1.4, 1.3)) == pytest.approx(41 / 3)
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,19 @@ def test_two_that_can_not_run_at_a_time_run_one_after_the_other() -> None:
     assert "AABB" in world.log
 
 
+def test_pairs_that_were_measured_are_kept_where_later_ones_can_not_run_at_a_time() -> None:
+    """As where another program takes the device's memory meanwhile."""
+
+    def filling(side: Side, turn: int) -> float:
+        world.at_a_time = 1
+        return 10_000.0 if side is Side.BEFORE else 7_000.0
+
+    world = Fakes(filling)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
+    assert (proof.verdict, len(proof.pairs), proof.together) == (ProofVerdict.PROVEN, 3, False)
+    assert "no memory left for it." in proof.notes[0]
+
+
 def test_a_short_script_has_shorter_turns() -> None:
     """As many steps as it has; one with too few is told how many are needed."""
     world = Fakes(steady(10_000.0, 7_000.0), most_steps=60)
