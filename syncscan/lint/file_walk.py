@@ -325,6 +325,8 @@ class FileWalk(ast.NodeVisitor):
         name = self._names.full_name(node.func)
         if name == "bool" and len(node.args) == 1:
             self._match_patterns(node.args[0], question="bool")
+        elif name in ("any", "all") and len(node.args) == 1:
+            self._asks_of_elements(name, node.args[0])
         elif name in ("max", "min") and len(node.args) > 1 and any(self._evaluator.value(a).tensor for a in node.args):
             self._match_patterns(node, question=name)
         if shown := self._shows(node, name):
@@ -332,6 +334,13 @@ class FileWalk(ast.NodeVisitor):
                 for one in value.values if isinstance(value, ast.Dict) else [value]:
                     self._match_patterns(one, shown_by=shown)
         self._match_patterns(node)
+
+    def _asks_of_elements(self, name: str, of: ast.expr) -> None:
+        if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
+            with self._evaluator.apart(), self._within(loops=self._around.loops + 1):
+                for generator in of.generators:
+                    self._loop_target(generator.target, generator.iter)
+                self._match_patterns(of.elt, question=name)
 
     def _shows(self, call: ast.Call, name: str) -> str:
         """Return the name of what a call prints or logs with; empty for others."""

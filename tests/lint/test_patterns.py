@@ -74,7 +74,8 @@ def test_every_rule_of_a_pattern_has_an_example() -> None:
     """Except for rules whose example would only repeat the pattern."""
     text = "\n".join(p.read_text(encoding="utf-8") for p in CODE.glob("*.py"))
     shown = {rule for match in re.finditer(r"# (?:WARNS|ALLOWED) (.*)$", text, re.M) for rule in match[1].split()}
-    below = "histc coalesce sparse-op pin-memory scalar-assign ctc-loss"
+    below = "histc coalesce sparse-op nms object-collective pin-memory scalar-assign "
+    below += "argument-check ctc-loss"
     assert {rule for pattern in PATTERNS for rule in pattern.rules} - shown == set(below.split())
 
 
@@ -84,11 +85,15 @@ def test_every_rule_of_a_pattern_has_an_example() -> None:
         ("torch.histc(x)", "histc"),
         ("torch.sparse_coo_tensor(i, x, device=d).coalesce()", "coalesce"),
         ("x.relu().to_sparse()", "sparse-op"),
+        ("torchvision.ops.nms(x, x, 0.5)", "nms"),
+        ("torch.distributed.all_gather_object(o, 1)", "object-collective"),
         ("torch.ones(3).pin_memory()", "pin-memory"),
         ("x.to('cpu', non_blocking=True)", None),
         ("x[torch.nonzero(x > 0)] = 1.0", "scalar-assign"),
+        ("torch.cov(x)", "argument-check"),
         ("F.ctc_loss(x, x, x, x)", "ctc-loss"),
         ("F.ctc_loss(x, x, [3], [4])", None),
+        ("range(x[0])", "number-argument"),
         ("torch.equal(x, x)", None),
         ("torch.histc(x, 8, 0, 1)", None),
         ("x.copy_(y, non_blocking=True)", None),

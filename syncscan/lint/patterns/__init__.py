@@ -19,6 +19,7 @@ PATTERNS: tuple[Pattern, ...] = (
     shapes.masks,
     shapes.indices,
     shapes.sized_ops,
+    shapes.number_arguments,
     # checks
     checks.checked_ops,
     checks.distributions,

@@ -7,22 +7,44 @@ import re
 
 from syncscan.lint.pattern import Hit, LintSite, pattern
 from syncscan.lint.values import ValueKind
-from syncscan.source.code_pattern import argument, constant, key
+from syncscan.source.code_pattern import argument, constant, key, splats
+
+_LINALG = {f"linalg.{name}": f"{name}_ex" for name in ("inv", "solve", "cholesky", "lu_factor", "ldl_factor")}
+_LINALG |= {"inverse": "inv_ex", "cholesky": "cholesky_ex"}
+"""Functions of torch → those of `torch.linalg` that don't check."""
+_OTHERS = {"svd", "pinverse"} | {
+    f"linalg.{name}" for name in "eigh svd pinv matrix_rank lstsq eig svdvals eigvalsh eigvals".split()
+}
 
 
-@pattern(ast.Call, rules="clip-grad ctc-loss")
+@pattern(ast.Call, rules="linalg-check clip-grad argument-check ctc-loss")
 def checked_ops(site: LintSite) -> Hit | None:
-    """Match `clip_grad_norm_(…, error_if_nonfinite=True)`, `ctc_loss` with lengths on the device: a check waits."""
+    """Match `torch.linalg.inv(x)`, `clip_grad_norm_(…, error_if_nonfinite=True)`: a value is read only for a check."""
     call, name = site.call, site.torch(site.call)
     checks = constant(argument(call, "error_if_nonfinite")) is True
     if name.rpartition(".")[2] in ("clip_grad_norm_", "get_total_norm") and checks:
         fix = "Leave error_if_nonfinite at False and look at the norm every N steps."
         return Hit("clip-grad", "clipping waits to check whether the norm is finite", fix)
-    if name != "nn.functional.ctc_loss":
+    if name in ("cov", "corrcoef", "istft") and site.waits_for(site.value(argument(call, "input", 0))):
+        return Hit("argument-check", f"{name} reads a value back to check its arguments", "Compute it by hand.")
+    if name == "nn.functional.ctc_loss":
+        lengths = site.value(argument(call, "input_lengths", 2)), site.value(argument(call, "target_lengths", 3))
+        waits = site.waits_for(*(value for value in lengths if value.kind is not ValueKind.CPU))
+        title = "ctc_loss copies its lengths to the host"
+        return Hit("ctc-loss", title, "Pass lists or CPU tensors.") if waits else None
+    return _linalg(site, name) if name in _LINALG or name in _OTHERS else None
+
+
+def _linalg(site: LintSite, name: str) -> Hit | None:
+    value = site.value(argument(site.call, "input", 0) or argument(site.call, "A", 0))
+    if value.kind is ValueKind.UNKNOWN and site.place:
+        value = site.value(site.call)
+    if splats(site.call) or not site.waits_for(value):
         return None
-    lengths = site.value(argument(call, "input_lengths", 2)), site.value(argument(call, "target_lengths", 3))
-    waits = site.waits_for(*(value for value in lengths if value.kind is not ValueKind.CPU))
-    return Hit("ctc-loss", "ctc_loss copies its lengths to the host", "Pass lists or CPU tensors.") if waits else None
+    fix = "Call it less often, or batch the calls."
+    if name in _LINALG:
+        fix = f"torch.linalg.{_LINALG[name]}(…) doesn't check; it also returns info."
+    return Hit("linalg-check", f"linalg.{name.removeprefix('linalg.')} waits for its error flag", fix)
 
 
 @pattern(ast.Call, rules="distribution-args")
@@ -75,24 +97,31 @@ def checkpoints(site: LintSite) -> Hit | None:
     )
 
 
-@pattern(ast.Call, rules="anomaly-mode")
+@pattern(ast.Call, rules="anomaly-mode batch-norm-momentum")
 def settings(site: LintSite) -> Hit | None:
-    """Match `set_detect_anomaly(True)`: a setting that makes later steps wait, anywhere."""
+    """Match `set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, anywhere."""
     call, name = site.call, site.torch(site.call)
     on = name == "autograd.detect_anomaly"
     on = on or (name == "autograd.set_detect_anomaly" and constant(argument(call, "mode", 0)) is True)
-    if not on or argument(call, "check_nan") is not None:
-        return None
-    fix = "Turn it on only while looking for a NaN."
-    return Hit("anomaly-mode", "anomaly mode reads a value back after each node of the backward pass", fix)
+    if on and argument(call, "check_nan") is None:
+        fix = "Turn it on only while looking for a NaN."
+        return Hit("anomaly-mode", "anomaly mode reads a value back after each node of the backward pass", fix)
+    momentum = argument(call, "momentum") if name.startswith("nn.BatchNorm") else None
+    if isinstance(momentum, ast.Constant) and momentum.value is None:
+        return Hit("batch-norm-momentum", "BatchNorm reads its counter back in each pass", "Set a momentum.")
+    return None
 
 
 _DEVICE = re.compile(r"^(cuda|xpu|accelerator|mtia|hip)\.synchronize$")
 _EMPTY = re.compile(r"^(cuda|xpu|accelerator)(\.memory)?\.empty_cache$")
 _BARRIERS = ("distributed.barrier", "distributed.monitored_barrier")
+_OBJECTS = frozenset(
+    f"distributed.{name}_object{end}"
+    for name, end in (("all_gather", ""), ("broadcast", "_list"), ("gather", ""), ("scatter", "_list"))
+)
 
 
-@pattern(ast.Call, rules="explicit-sync timing empty-cache barrier pin-memory")
+@pattern(ast.Call, rules="explicit-sync timing empty-cache barrier object-collective pin-memory")
 def synchronizes(site: LintSite) -> Hit | None:
     """Match `torch.cuda.synchronize()`, `event.synchronize()`, `empty_cache()`, `barrier()` in each step."""
     if not site.often:
@@ -108,6 +137,9 @@ def synchronizes(site: LintSite) -> Hit | None:
     if name in _BARRIERS:
         fix = "Remove it: collectives synchronize the devices with each other."
         return Hit("barrier", "a barrier waits for all ranks", fix)
+    if name in _OBJECTS:
+        fix = "Use a gloo group for objects and tensors for the rest; not in every step."
+        return Hit("object-collective", "objects of other ranks go through the host", fix)
     of = site.method("pin_memory")
     if of is None or not site.place or site.value(of).kind not in (ValueKind.CPU, ValueKind.BATCH):
         return None

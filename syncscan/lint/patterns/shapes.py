@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from syncscan.lint.pattern import Hit, LintSite, pattern
-from syncscan.lint.values import TENSOR, ValueKind
+from syncscan.lint.values import TENSOR, Value, ValueKind
 from syncscan.model.finding import Confidence
 from syncscan.source.code_pattern import argument, splats
 
@@ -107,14 +108,18 @@ _OPS = {
     "to_sparse_csr": ("sparse-op", _SPARSE),
 }
 """Op → its rule, and what to do instead."""
+_NMS = frozenset(f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms"))
 
 
-@pattern(ast.Call, rules=" ".join(dict.fromkeys(rule for rule, _ in _OPS.values())))
+@pattern(ast.Call, rules=" ".join([*dict.fromkeys(rule for rule, _ in _OPS.values()), "nms"]))
 def sized_ops(site: LintSite) -> Hit | None:
     """Match `nonzero`, `unique`, `torch.where(cond)`, `one_hot(x)` without the argument that would avoid the wait."""
     call, name = site.call, site.torch(site.call)
     if splats(call):
         return None
+    if site.evaluator.names.full_name(call.func) in _NMS and site.place:
+        fix = "Batch the images: batched_nms once; topk with a fixed k."
+        return Hit("nms", "nms waits for the number of boxes it keeps", fix)
     of = site.operand(*_OPS)
     if of is None:
         return None
@@ -142,3 +147,36 @@ def _is_spared(op: str, site: LintSite, first: int) -> bool:
         return on_host or argument(call, "output_size") is not None
     bounds = argument(call, "min", first + 1), argument(call, "max", first + 2)
     return op == "histc" and None not in bounds
+
+
+_SIZED = ("arange", "zeros", "ones", "empty", "full", "linspace", "eye", "randn", "rand")
+_SHAPED = ("view", "reshape", "expand", "repeat", "tile", "unflatten", "new_zeros", "new_ones", "new_empty", "new_full")
+"""Methods with sizes as arguments."""
+
+
+@pattern(ast.Call, rules="number-argument")
+def number_arguments(site: LintSite) -> Hit | None:
+    """Match `range(t)`, `torch.arange(t)`, `torch.zeros((t, 3))`, `x.view(t, -1)`: a tensor is used as a number."""
+    name = site.evaluator.names.full_name(site.call.func)
+    receiver = site.method(*_SHAPED)
+    shaped = receiver is not None and site.value(receiver).kind in (ValueKind.TENSOR, ValueKind.OUTPUT)
+    takes = name == "range" or site.torch(site.call) in _SIZED or shaped
+    if not takes or not any((v.scalar or name == "range") and site.waits_for(v) for v in _sizes(site)):
+        return None
+    shown = ast.unparse(site.call.func).rpartition(".")[2]
+    return Hit(
+        "number-argument",
+        f"{shown} waits for a tensor that it uses as a number",
+        "Keep sizes and bounds as Python ints from shapes or the configuration; for ranges compare with torch.arange "
+        "of a fixed length.",
+    )
+
+
+def _sizes(site: LintSite) -> Iterator[Value]:
+    """Yield the arguments given as sizes: each argument, and each element of a shape."""
+    given = [*site.call.args, *(k.value for k in site.call.keywords if k.arg in ("size", "shape"))]
+    for size in given:
+        for part in size.elts if isinstance(size, ast.Tuple | ast.List) else [size]:
+            value = site.value(part)
+            element = part is not size and isinstance(part, ast.Subscript) and not isinstance(part.slice, ast.Slice)
+            yield value.but(scalar=True) if element else value

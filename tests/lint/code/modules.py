@@ -13,6 +13,7 @@ class Net(nn.Module):
         super().__init__()
         self.inner = nn.Linear(2, 2)
         self.register_buffer("scale", torch.ones(()))
+        self.norm = nn.BatchNorm1d(2, momentum=None)  # WARNS batch-norm-momentum
         print(self.scale.item())
 
     def forward(self, x, lengths: torch.Tensor, flag: bool = False):
@@ -53,6 +54,7 @@ class Net(nn.Module):
         f = x.new_tensor([1.0])  # WARNS tensor-constructor
         n = lengths.max()
         g = x[:n]  # WARNS tensor-index
+        h = torch.arange(n)  # WARNS number-argument
         h = torch.arange(n.item())  # WARNS item
         h = torch.arange(lengths.shape[0], device=x.device)
         i = x[0], x[:, 1:], x[..., None], x[lengths]
@@ -61,6 +63,8 @@ class Net(nn.Module):
             torch.allclose(x, g)  # WARNS allclose
         if 3 in lengths:  # WARNS contains
             return h
+        torch.linalg.inv(x)  # WARNS linalg-check
+        torch.linalg.inv_ex(x)
         Normal(x, x.exp())  # WARNS distribution-args
         Normal(x, x.exp(), validate_args=False)
         if torch.jit.is_tracing() and mask.any():  # WARNS tensor-bool

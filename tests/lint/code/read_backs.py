@@ -92,6 +92,17 @@ def indexed(model, batch, schedule):
     return b, c, d, e, f, g
 
 
+def shaped(model, batch):
+    x = model(batch)
+    n, b = x.max(), x.shape[0]
+    x.sum().backward()
+    torch.zeros((b, n), device=x.device)  # WARNS number-argument
+    torch.full(size=[n, 2], fill_value=0.0, device=x.device)  # WARNS number-argument
+    x.new_zeros((b, x[0])), x.view(n, -1)  # WARNS number-argument
+    x.expand(n, -1), x.reshape(b, x.sum())  # WARNS number-argument
+    return x.view(b, -1), x.view(torch.float32), torch.zeros((b, x.size(1))), x.reshape(x.shape), x.repeat(2, 1)
+
+
 def collate_fn(items):
     for item in items:
         torch.tensor(item).sum().item()
