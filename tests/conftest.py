@@ -38,7 +38,7 @@ OF_ROOMS = {
     "cli/test_heeded.py": features.FEATURES,
     "fuzz/test_fuzz.py": ["fleet", "gate", "viewers"],
     "report/test_dry_run.py": ["dryrun"],
-    "test_benchmarks.py": ["gate", "guarding", "lint", "watching"],
+    "test_benchmarks.py": ["gate", "watching"],
     "test_docs.py": features.FEATURES,
     "test_growth.py": ["fleet"],
     "test_pictures.py": ["fleet"],
